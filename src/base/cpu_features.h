@@ -1,0 +1,19 @@
+/* cpu_features.h: what this processor can do, read once. SPILLWAY_ISA=scalar|avx2|avx512 in the environment
+ * hides what is above, so that every path of a machine can be tested. */
+#ifndef SW_BASE_CPU_FEATURES_H
+#define SW_BASE_CPU_FEATURES_H
+
+#include <stdbool.h>
+
+typedef enum sw_isa {
+    SW_ISA_SCALAR,
+    SW_ISA_AVX2,   /* AVX2, FMA, F16C */
+    SW_ISA_AVX512, /* AVX-512 F, BW, DQ, VL, VNNI */
+    SW_ISA_COUNT
+} sw_isa;
+
+/* True where this processor can run code of that kind and the environment doesn't hide it. */
+bool sw_cpu_has(sw_isa isa);
+const char *sw_isa_name(sw_isa isa);
+
+#endif

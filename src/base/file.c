@@ -1,0 +1,248 @@
+/* file.c: POSIX files. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The maps that are open, for the SIGBUS report: a handler may only read plain memory. */
+enum { MAX_REPORTED_MAPS = 64 };
+static sw_file_map reported[MAX_REPORTED_MAPS];
+static pthread_mutex_t reported_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void report_map(const sw_file_map *map, bool open) {
+    pthread_mutex_lock(&reported_lock);
+    for (size_t i = 0; i < MAX_REPORTED_MAPS; i++) {
+        if (open ? reported[i].data != NULL : reported[i].data != map->data) continue;
+        reported[i] = open ? *map : (sw_file_map){0};
+        break;
+    }
+    pthread_mutex_unlock(&reported_lock);
+}
+
+static void say(const char *text) {
+    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+}
+
+static void on_sigbus(int signal_number, siginfo_t *info, void *context) {
+    (void)signal_number, (void)context;
+    const uint8_t *address = info->si_addr;
+    for (size_t i = 0; i < MAX_REPORTED_MAPS; i++) {
+        const sw_file_map *map = &reported[i];
+        if (map->data == NULL || address < map->data || address >= map->data + map->size) continue;
+        say("error: "), say(map->path), say(": the file became shorter while it was being read\n");
+        _exit(1);
+    }
+    say("error: bus error outside of any mapped file\n");
+    _exit(1);
+}
+
+void sw_file_report_shrinking(void) {
+    struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+/* Opens a regular file for reading; O_NONBLOCK so that a fifo is refused and not waited for. */
+static sw_code open_regular(const char *path, int *fd, uint64_t *size, sw_error *err) {
+    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*fd < 0)
+        return SW_FAIL(err, errno == ENOENT ? SW_NOT_FOUND : SW_IO, "%s: can't open: %s", path,
+                       strerror(errno));
+    struct stat st;
+    if (fstat(*fd, &st) != 0) {
+        int e = errno;
+        close(*fd);
+        return SW_FAIL(err, SW_IO, "%s: can't read its size: %s", path, strerror(e));
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(*fd);
+        const char *what = S_ISDIR(st.st_mode) ? "a folder" : S_ISFIFO(st.st_mode) ? "a fifo" : "a device";
+        return SW_FAIL(err, SW_IO, "%s: is %s, wanted a regular file", path, what);
+    }
+    *size = (uint64_t)st.st_size;
+    return SW_OK;
+}
+
+sw_code sw_file_map_open(sw_file_map *map, const char *path, sw_error *err) {
+    *map = (sw_file_map){0};
+    int fd;
+    uint64_t size;
+    SW_TRY(open_regular(path, &fd, &size, err));
+    char *copy = strdup(path);
+    void *data = NULL;
+    sw_code code = SW_OK;
+    if (copy == NULL) code = SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", path);
+    if (code == SW_OK && size > 0) {
+        data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED) code = SW_FAIL(err, SW_IO, "%s: can't map: %s", path, strerror(errno));
+    }
+    close(fd);
+    if (code != SW_OK) {
+        free(copy);
+        return code;
+    }
+    *map = (sw_file_map){.data = data, .size = size, .path = copy};
+    if (data != NULL) report_map(map, true);
+    return SW_OK;
+}
+
+void sw_file_map_close(sw_file_map *map) {
+    if (map->data != NULL) {
+        report_map(map, false);
+        munmap((void *)(uintptr_t)map->data, (size_t)map->size);
+    }
+    free(map->path);
+    *map = (sw_file_map){0};
+}
+
+void sw_file_map_drop_pages(const sw_file_map *map, uint64_t offset, uint64_t size) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), begin = (offset + page - 1) / page * page;
+    if (map->data == NULL || offset + size < begin || offset + size > map->size) return;
+    uint64_t end = (offset + size) / page * page;
+    if (end > begin) madvise((void *)(uintptr_t)(map->data + begin), (size_t)(end - begin), MADV_DONTNEED);
+}
+
+sw_code sw_file_read(const char *path, uint64_t limit, sw_arena *arena, char **out, size_t *size,
+                     sw_error *err) {
+    int fd;
+    uint64_t bytes;
+    SW_TRY(open_regular(path, &fd, &bytes, err));
+    sw_code code = SW_OK;
+    char *text = NULL;
+    if (bytes > limit)
+        code = SW_FAIL(err, SW_BAD_DATA, "%s: has %llu bytes, the limit is %llu", path,
+                       (unsigned long long)bytes, (unsigned long long)limit);
+    else if ((text = sw_arena_alloc(arena, (size_t)bytes + 1)) == NULL)
+        code = SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for %llu bytes", path, (unsigned long long)bytes);
+    for (size_t done = 0; code == SW_OK && done < bytes;) {
+        ssize_t n = read(fd, text + done, (size_t)bytes - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            code = SW_FAIL(err, SW_IO, "%s: can't read: %s", path, strerror(errno));
+        else if (n == 0)
+            code = SW_FAIL(err, SW_IO, "%s: the file became shorter while it was being read", path);
+        else
+            done += (size_t)n;
+    }
+    close(fd);
+    *out = text;
+    *size = (size_t)bytes;
+    return code;
+}
+
+static sw_code sync_folder_of(const char *path, sw_error *err) {
+    char *copy = strdup(path);
+    if (copy == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", path);
+    char *slash = strrchr(copy, '/');
+    if (slash != NULL) slash[slash == copy ? 1 : 0] = '\0';
+    int fd = open(slash != NULL ? copy : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(copy);
+    if (fd < 0) return SW_FAIL(err, SW_IO, "%s: can't open its folder: %s", path, strerror(errno));
+    /* Some file systems can't flush a folder and say EINVAL: the rename is as safe there as it gets. */
+    sw_code code = SW_OK;
+    if (fsync(fd) != 0 && errno != EINVAL)
+        code = SW_FAIL(err, SW_IO, "%s: can't flush its folder: %s", path, strerror(errno));
+    close(fd);
+    return code;
+}
+
+sw_code sw_file_writer_open(sw_file_writer *w, const char *path, sw_error *err) {
+    *w = (sw_file_writer){0};
+    static const char suffix[] = ".XXXXXX"; /* two writers don't meet */
+    size_t length = strlen(path);
+    w->path = strdup(path);
+    w->temporary = malloc(length + sizeof suffix);
+    if (w->path == NULL || w->temporary == NULL) {
+        sw_file_writer_discard(w);
+        return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", path);
+    }
+    memcpy(w->temporary, path, length);
+    memcpy(w->temporary + length, suffix, sizeof suffix);
+    int fd = mkostemp(w->temporary, O_CLOEXEC);
+    if (fd < 0 || (w->stream = fdopen(fd, "wb")) == NULL) {
+        sw_code code = SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(errno));
+        if (fd >= 0) close(fd), unlink(w->temporary);
+        free(w->path), free(w->temporary);
+        *w = (sw_file_writer){0};
+        return code;
+    }
+    mode_t mask = umask(0); /* mkostemp makes 0600; give what open() would have */
+    umask(mask);
+    fchmod(fd, 0666 & ~mask);
+    return SW_OK;
+}
+
+sw_code sw_file_writer_write(sw_file_writer *w, const void *data, size_t size, sw_error *err) {
+    if (size == 0 || fwrite(data, 1, size, w->stream) == size) return SW_OK;
+    return SW_FAIL(err, SW_IO, "%s: can't write: %s", w->path, strerror(errno));
+}
+
+sw_code sw_file_writer_commit(sw_file_writer *w, sw_error *err) {
+    sw_code code = SW_OK;
+    if (fflush(w->stream) != 0 || fsync(fileno(w->stream)) != 0)
+        code = SW_FAIL(err, SW_IO, "%s: can't write: %s", w->path, strerror(errno));
+    if (fclose(w->stream) != 0 && code == SW_OK)
+        code = SW_FAIL(err, SW_IO, "%s: can't close: %s", w->path, strerror(errno));
+    w->stream = NULL;
+    if (code == SW_OK && rename(w->temporary, w->path) != 0)
+        code = SW_FAIL(err, SW_IO, "%s: can't rename to it: %s", w->path, strerror(errno));
+    if (code != SW_OK)
+        unlink(w->temporary);
+    else
+        code = sync_folder_of(w->path, err);
+    free(w->path), free(w->temporary);
+    *w = (sw_file_writer){0};
+    return code;
+}
+
+void sw_file_writer_discard(sw_file_writer *w) {
+    if (w->stream != NULL) {
+        fclose(w->stream);
+        unlink(w->temporary);
+    }
+    free(w->path), free(w->temporary);
+    *w = (sw_file_writer){0};
+}
+
+sw_code sw_file_replace(const char *path, const void *data, size_t size, sw_error *err) {
+    sw_file_writer w;
+    SW_TRY(sw_file_writer_open(&w, path, err));
+    sw_code code = sw_file_writer_write(&w, data, size, err);
+    if (code == SW_OK) return sw_file_writer_commit(&w, err);
+    sw_file_writer_discard(&w);
+    return code;
+}
+
+sw_code sw_folder_make(const char *path, sw_error *err) {
+    char *copy = strdup(path);
+    if (copy == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", path);
+    sw_code code = SW_OK;
+    for (char *p = copy + 1; code == SW_OK && copy[0] != '\0'; p++) {
+        if (*p != '/' && *p != '\0') continue;
+        char end = *p;
+        *p = '\0';
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST)
+            code = SW_FAIL(err, SW_IO, "%s: can't make the folder: %s", copy, strerror(errno));
+        *p = end;
+        if (end == '\0') break;
+    }
+    struct stat st;
+    if (code == SW_OK && (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)))
+        code = SW_FAIL(err, SW_IO, "%s: is not a folder", path);
+    free(copy);
+    return code;
+}
+
+char *sw_path_join(sw_arena *arena, const char *folder, const char *name) {
+    size_t n = strlen(folder);
+    return sw_arena_printf(arena, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", name);
+}

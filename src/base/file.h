@@ -1,0 +1,54 @@
+/* file.h: read, map and replace files. */
+#ifndef SW_BASE_FILE_H
+#define SW_BASE_FILE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+
+/* A read-only map of a whole regular file. */
+typedef struct sw_file_map {
+    const uint8_t *data; /* NULL for an empty file */
+    uint64_t size;
+    char *path; /* as opened, for messages; owned */
+} sw_file_map;
+
+/* Errors: SW_NOT_FOUND, SW_IO (folder, fifo, device, permission), each with the path. */
+sw_code sw_file_map_open(sw_file_map *map, const char *path, sw_error *err) SW_MUST_CHECK;
+void sw_file_map_close(sw_file_map *map);
+
+/* Gives the map's resident pages back; the content stays and is read again when touched. */
+void sw_file_map_drop_pages(const sw_file_map *map, uint64_t offset, uint64_t size);
+
+/* For programs: a file that shrinks while mapped raises SIGBUS. After this call the process then says which
+ * file it was and exits with status 1 (the kernel leaves no other way to go on). */
+void sw_file_report_shrinking(void);
+
+/* The whole file, with a zero byte behind it, in the arena; *size without that byte.
+ * Errors: as sw_file_map_open; SW_BAD_DATA where it is larger than limit bytes. */
+sw_code sw_file_read(const char *path, uint64_t limit, sw_arena *arena, char **out, size_t *size,
+                     sw_error *err) SW_MUST_CHECK;
+
+/* A file written beside `path` and renamed to it at commit: a reader, or a crash, sees the old file or the
+ * new one. */
+typedef struct sw_file_writer {
+    FILE *stream;
+    char *path, *temporary; /* owned */
+} sw_file_writer;
+
+sw_code sw_file_writer_open(sw_file_writer *w, const char *path, sw_error *err) SW_MUST_CHECK;
+sw_code sw_file_writer_write(sw_file_writer *w, const void *data, size_t size, sw_error *err) SW_MUST_CHECK;
+sw_code sw_file_writer_commit(sw_file_writer *w, sw_error *err) SW_MUST_CHECK; /* closes in every case */
+void sw_file_writer_discard(sw_file_writer *w);                                /* no-op after commit */
+
+/* open, write, commit at once. */
+sw_code sw_file_replace(const char *path, const void *data, size_t size, sw_error *err) SW_MUST_CHECK;
+
+/* Makes the folder and its parents; no error where it is there. */
+sw_code sw_folder_make(const char *path, sw_error *err) SW_MUST_CHECK;
+
+/* folder + "/" + name in the arena; NULL without memory. */
+char *sw_path_join(sw_arena *arena, const char *folder, const char *name);
+
+#endif

@@ -1,0 +1,94 @@
+/* log.c: whole lines to stderr, a progress bar on terminals, the clock. */
+#include "base/log.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static sw_log_level current_level = SW_LOG_INFO;
+static bool bar_on_screen;
+static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const char *const level_names[] = {"error", "warn", "info", "verbose", "debug"};
+
+void sw_log_set_level(sw_log_level level) {
+    current_level = level;
+}
+sw_log_level sw_log_get_level(void) {
+    return current_level;
+}
+
+bool sw_log_level_from_name(const char *name, sw_log_level *out) {
+    for (unsigned i = 0; i < sizeof level_names / sizeof *level_names; i++) {
+        if (strcmp(name, level_names[i]) != 0) continue;
+        *out = (sw_log_level)i;
+        return true;
+    }
+    return false;
+}
+
+static void wipe_bar(void) {
+    if (bar_on_screen) fputs("\r\033[K", stderr);
+    bar_on_screen = false;
+}
+
+void sw_log(sw_log_level level, const char *format, ...) {
+    if (level > current_level) return;
+    pthread_mutex_lock(&output_lock);
+    wipe_bar();
+    if (level <= SW_LOG_WARN) fprintf(stderr, "%s: ", level == SW_LOG_ERROR ? "error" : "warning");
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    pthread_mutex_unlock(&output_lock);
+}
+
+uint64_t sw_now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+uint64_t sw_peak_memory_bytes(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss * 1024u : 0;
+}
+
+void sw_progress_start(sw_progress *p, const char *label, uint64_t total) {
+    *p = (sw_progress){.label = label, .total = total, .start_us = sw_now_us()};
+    p->active = isatty(STDERR_FILENO) == 1 && current_level >= SW_LOG_INFO;
+    sw_progress_update(p, 0);
+}
+
+void sw_progress_update(sw_progress *p, uint64_t done) {
+    enum { WIDTH = 30, EVERY_US = 100000 };
+    uint64_t now = sw_now_us();
+    if (!p->active || (done != 0 && done < p->total && now - p->drawn_us < EVERY_US)) return;
+    p->drawn_us = now;
+    int filled = p->total > 0 ? (int)(done * WIDTH / p->total) : 0;
+    if (filled > WIDTH) filled = WIDTH;
+    char bar[WIDTH + 1];
+    memset(bar, ' ', WIDTH);
+    memset(bar, '=', (size_t)filled);
+    bar[WIDTH] = '\0';
+    pthread_mutex_lock(&output_lock);
+    fprintf(stderr, "\r\033[K%s %llu/%llu [%s] %.1f s", p->label, (unsigned long long)done,
+            (unsigned long long)p->total, bar, (double)(now - p->start_us) / 1e6);
+    fflush(stderr);
+    bar_on_screen = true;
+    pthread_mutex_unlock(&output_lock);
+}
+
+void sw_progress_end(sw_progress *p) {
+    if (!p->active) return;
+    pthread_mutex_lock(&output_lock);
+    wipe_bar();
+    fflush(stderr);
+    pthread_mutex_unlock(&output_lock);
+    p->active = false;
+}
