@@ -1,0 +1,93 @@
+/* model.h: a decoder's hyperparameters and views of its weights, whatever file they came from.
+ *
+ * A view borrows the mapped checkpoint and turns one row at a time into float, so that a model never has to be
+ * in memory as float. Rows of q and k come out in halves order for RoPE (row h * head_dim + i pairs with row
+ * h * head_dim + i + head_dim / 2), however the file stores them. */
+#ifndef SW_MODEL_MODEL_H
+#define SW_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "base/file.h"
+
+typedef struct sw_hparams {
+    char architecture[32]; /* "llama" */
+    char name[64];         /* the file's own, may be "" */
+    uint32_t n_layers, hidden, ffn, vocab;
+    uint32_t n_heads, n_kv_heads, head_dim;
+    uint32_t context_max; /* positions the model was trained for */
+    float rms_epsilon, rope_theta;
+    bool tied_embeddings; /* the head is the embedding table */
+} sw_hparams;
+
+/* The weights of a Llama-family decoder: enumerator, name in the IR (a layer's stand behind "layer_N."),
+ * GGUF's name (a layer's behind "blk.N."), per layer?, rows and columns as fields of sw_hparams' shapes.
+ * [rows, cols] row-major, row = output channel; vectors have rows = 1. */
+#define SW_WEIGHTS(X)                                                                                        \
+    X(SW_W_EMBEDDING, "embedding", "token_embd.weight", false)                                               \
+    X(SW_W_ATTENTION_NORM, "attention_norm", "attn_norm.weight", true)                                       \
+    X(SW_W_Q, "q_proj", "attn_q.weight", true)                                                               \
+    X(SW_W_K, "k_proj", "attn_k.weight", true)                                                               \
+    X(SW_W_V, "v_proj", "attn_v.weight", true)                                                               \
+    X(SW_W_O, "o_proj", "attn_output.weight", true)                                                          \
+    X(SW_W_FFN_NORM, "ffn_norm", "ffn_norm.weight", true)                                                    \
+    X(SW_W_GATE, "gate_proj", "ffn_gate.weight", true)                                                       \
+    X(SW_W_UP, "up_proj", "ffn_up.weight", true)                                                             \
+    X(SW_W_DOWN, "down_proj", "ffn_down.weight", true)                                                       \
+    X(SW_W_FINAL_NORM, "final_norm", "output_norm.weight", false)                                            \
+    X(SW_W_HEAD, "lm_head", "output.weight", false)
+
+typedef enum sw_weight_id {
+#define SW_WEIGHT_ENUM(id, ir_name, gguf_name, per_layer) id,
+    SW_WEIGHTS(SW_WEIGHT_ENUM)
+#undef SW_WEIGHT_ENUM
+        SW_WEIGHT_COUNT
+} sw_weight_id;
+
+typedef enum sw_storage { /* how the file stores values */
+    SW_STORE_F32,
+    SW_STORE_F16,
+    SW_STORE_BF16,
+    SW_STORE_Q4_0,
+    SW_STORE_Q4_1,
+    SW_STORE_Q5_0,
+    SW_STORE_Q5_1,
+    SW_STORE_Q8_0,
+    SW_STORE_COUNT
+} sw_storage;
+
+/* One [rows, cols] matrix in the file; plain data, borrowed from the model. */
+typedef struct sw_weight {
+    const char *file_name; /* the tensor's name in the file, for messages */
+    const uint8_t *data;   /* row 0 */
+    uint64_t row_bytes;
+    uint32_t rows, cols;
+    sw_storage storage;
+    uint32_t interleaved_head_dim; /* not 0: rows of each head are stored interleaved, see sw_weight_row */
+} sw_weight;
+
+/* Row r as cols floats, exactly what the storage says. out must hold cols floats. Thread-safe. */
+void sw_weight_row(const sw_weight *w, uint32_t r, float *out);
+
+typedef struct sw_model {
+    sw_hparams hparams;
+    sw_arena arena;       /* of the views and names */
+    sw_weight *weights;   /* [n_layers * SW_WEIGHT_COUNT]; use sw_model_weight */
+    struct sw_gguf *gguf; /* the file behind it: the tokenizer's metadata is read from here; owned */
+} sw_model;
+
+/* The view of a weight; layer counts for per-layer weights only. SW_W_HEAD is the embedding where tied. */
+const sw_weight *sw_model_weight(const sw_model *model, sw_weight_id id, uint32_t layer);
+
+/* "embedding", "layer_3.q_proj", ... into out. */
+void sw_weight_ir_name(sw_weight_id id, uint32_t layer, char *out, size_t size);
+
+/* Opens a GGUF file. Checks every size, shape and hyperparameter before it returns; an error names file, key or
+ * tensor, what was found and what would be right. Errors: SW_NOT_FOUND, SW_IO, SW_BAD_DATA, SW_UNSUPPORTED. */
+sw_code sw_model_open(sw_model *model, const char *path, sw_error *err) SW_MUST_CHECK;
+void sw_model_close(sw_model *model);
+
+#endif
