@@ -1,0 +1,46 @@
+/* device.h: what executes a graph. A device is a small table of functions; it is asked whether it can do an
+ * op before it is given one. Devices: src/cpu (reference, float and quantized), src/qnn (Qualcomm's HTP). */
+#ifndef SW_DEVICE_DEVICE_H
+#define SW_DEVICE_DEVICE_H
+
+#include "graph/ir.h"
+
+/* Where an input is read from or an output is written to: dense row-major values of the tensor's type.
+ * head_stride_bytes: of rank-4 inputs only; distance between entries of dimension 1, 0 for dense. A KV cache
+ * of C positions is read as a graph's c first ones this way, without a copy. */
+typedef struct sw_binding {
+    void *data;
+    size_t head_stride_bytes;
+} sw_binding;
+
+/* Called after each op in order, where a device can (the CPU device). values[t] is tensor t's dense data
+ * while it is alive, of its type; constants that are only views have NULL. Borrowed for the call. */
+typedef void sw_observer(void *context, const sw_graph *graph, const sw_op *op, const void *const *values);
+
+typedef struct sw_device sw_device;
+typedef struct sw_program sw_program; /* a loaded graph; each device's own */
+
+typedef struct sw_device_ops {
+    const char *name; /* "cpu", "htp-emulator" */
+
+    /* SW_OK, or SW_UNSUPPORTED with the op, its types and what would be possible. */
+    sw_code (*supports)(sw_device *device, const sw_graph *graph, const sw_op *op, sw_error *err);
+
+    /* Makes a graph ready to run. The graph and its constants' data are borrowed until unload. */
+    sw_code (*load)(sw_device *device, const sw_graph *graph, sw_program **out, sw_error *err);
+
+    /* inputs[graph->n_inputs], outputs[graph->n_outputs], in the graph's order. One call at a time a program.
+     * observer may be NULL; a device that can't observe refuses it with SW_UNSUPPORTED. */
+    sw_code (*execute)(sw_program *program, const sw_binding *inputs, const sw_binding *outputs,
+                       sw_observer *observer, void *observer_context, sw_error *err);
+
+    void (*unload)(sw_program *program);
+    void (*destroy)(sw_device *device);
+} sw_device_ops;
+
+/* Every device's struct starts with this. */
+struct sw_device {
+    const sw_device_ops *ops;
+};
+
+#endif

@@ -1,0 +1,65 @@
+/* decoder.h: a model as its graphs, which share constants and encodings: the unit that is calibrated,
+ * quantized, compiled, stored and run.
+ *
+ * The border of every graph, n = AR length, C = context length, c = C - n; names are the tensors':
+ *   hidden_in          [n, hidden]              in   rows of `embedding`, in this tensor's encoding
+ *   cos, sin           [1, n, head_dim / 2]     in   of the rows' positions
+ *   mask               [1, 1, n, C]             in   0 or blocked; columns: cache positions 0..c-1, then the
+ * new layer_i.k_cache    [1, kv_heads, c, head_dim]  in   absent where c = 0 layer_i.v_cache    as k_cache
+ *   last               [1] i32                  in   head LAST and n > 1 only: the row whose logits are
+ * wanted layer_i.k_new      [1, kv_heads, n, head_dim]  out layer_i.v_new      as k_new logits             [n
+ * or 1, vocab]          out In a float graph a mask entry is 0 or SW_MASK_BLOCKED. */
+#ifndef SW_GRAPH_DECODER_H
+#define SW_GRAPH_DECODER_H
+
+#include "graph/ir.h"
+
+#define SW_MASK_BLOCKED (-10000.0f) /* exp of it is 0, and it fits f16 beside any score */
+
+/* Forms of the graph: the same values, other ops. */
+typedef enum sw_attention_form {
+    SW_ATTENTION_GROUPED,     /* one MatMul over all KV heads */
+    SW_ATTENTION_PER_KV_HEAD, /* cut into one attention a KV head: less is alive at once */
+    SW_ATTENTION_FORM_COUNT
+} sw_attention_form;
+
+typedef enum sw_head_form {
+    SW_HEAD_LAST, /* logits of one row, chosen by the input `last` */
+    SW_HEAD_ALL,  /* logits of all n rows: calibration, evaluation */
+    SW_HEAD_FORM_COUNT
+} sw_head_form;
+
+const char *sw_attention_form_name(sw_attention_form form); /* "grouped", "per_kv_head" */
+bool sw_attention_form_from_name(const char *name, sw_attention_form *out);
+
+typedef struct sw_graph_options {
+    const char *name;
+    uint32_t ar_len; /* 1..context_len; = context_len: no cache inputs */
+    sw_attention_form attention;
+    sw_head_form head;
+} sw_graph_options;
+
+enum { SW_MAX_GRAPHS = 4 };
+
+typedef struct sw_decoder {
+    sw_arena arena; /* of all below */
+    sw_hparams hparams;
+    uint32_t context_len;
+    sw_graph *graphs[SW_MAX_GRAPHS];
+    uint32_t n_graphs;
+    sw_tensor **constants; /* each once, whatever number of graphs uses it */
+    uint32_t n_constants;
+    sw_tensor *embedding; /* [vocab, hidden]; with tied embeddings the head's constant itself */
+} sw_decoder;
+
+/* The float graphs. Borrows the model's weights until every constant has data of its own.
+ * Errors: SW_INVALID_ARGUMENT (a size out of its range, with the range), SW_NO_MEMORY. */
+sw_code sw_decoder_build(sw_decoder *decoder, const sw_model *model, uint32_t context_len,
+                         const sw_graph_options *graphs, uint32_t n_graphs, sw_error *err) SW_MUST_CHECK;
+void sw_decoder_free(sw_decoder *decoder);
+
+/* "layer_<i>.<name>" into out; out holds SW_NAME_BYTES. */
+enum { SW_NAME_BYTES = 64 };
+void sw_layer_name(char out[SW_NAME_BYTES], uint32_t layer, const char *name);
+
+#endif

@@ -1,0 +1,154 @@
+/* ir.h: the graph: tensors, ops, encodings. Plain data in an arena; ops stand in the order of execution.
+ *
+ * A float graph has activations of type f32 and constants that are views of the checkpoint. The quantized
+ * graph is the same list of ops with integer types, encodings, integer constants and, where widths meet,
+ * Converts. */
+#ifndef SW_GRAPH_IR_H
+#define SW_GRAPH_IR_H
+
+#include "base/arena.h"
+#include "model/model.h"
+
+enum { SW_MAX_RANK = 4, SW_MAX_INPUTS = 16, SW_MAX_OUTPUTS = 1 };
+
+/* Types: enumerator, name, bytes, quantized? The quantized ones carry an encoding. */
+#define SW_DTYPES(X)                                                                                         \
+    X(SW_F32, "f32", 4, false)                                                                               \
+    X(SW_F16, "f16", 2, false)                                                                               \
+    X(SW_U8, "u8", 1, true)                                                                                  \
+    X(SW_S8, "s8", 1, true)                                                                                  \
+    X(SW_U16, "u16", 2, true)                                                                                \
+    X(SW_I32, "i32", 4, false)
+
+typedef enum sw_dtype {
+#define SW_DTYPE_ENUM(id, name, bytes, quantized) id,
+    SW_DTYPES(SW_DTYPE_ENUM)
+#undef SW_DTYPE_ENUM
+        SW_DTYPE_COUNT
+} sw_dtype;
+
+const char *sw_dtype_name(sw_dtype type);
+size_t sw_dtype_bytes(sw_dtype type);
+bool sw_dtype_quantized(sw_dtype type);
+bool sw_dtype_from_name(const char *name, sw_dtype *out);
+/* Least and greatest integer of a quantized type. */
+int32_t sw_dtype_min(sw_dtype type);
+int32_t sw_dtype_max(sw_dtype type);
+
+/* QNN's sign: real = scale * (q + offset). */
+typedef struct sw_encoding {
+    float scale;
+    int32_t offset;
+} sw_encoding;
+
+typedef enum sw_tensor_kind {
+    SW_TENSOR_INPUT,    /* filled by the host */
+    SW_TENSOR_OUTPUT,   /* read by the host */
+    SW_TENSOR_NATIVE,   /* between ops */
+    SW_TENSOR_CONSTANT, /* weights: one sw_tensor object, shared by the graphs that use it */
+    SW_TENSOR_KIND_COUNT
+} sw_tensor_kind;
+
+/* What a tensor is for; a recipe gives each role a type. */
+typedef enum sw_role {
+    SW_ROLE_ACTIVATION,
+    SW_ROLE_KV,     /* K and V: cache inputs, new entries, and what is made of them for attention */
+    SW_ROLE_INDEX,  /* i32 in every recipe */
+    SW_ROLE_WEIGHT, /* matrix of a linear layer, [out, in] */
+    SW_ROLE_GAMMA,  /* vector of a norm */
+    SW_ROLE_COUNT
+} sw_role;
+
+const char *sw_tensor_kind_name(sw_tensor_kind kind);
+const char *sw_role_name(sw_role role);
+bool sw_tensor_kind_from_name(const char *name, sw_tensor_kind *out);
+bool sw_role_from_name(const char *name, sw_role *out);
+
+typedef struct sw_tensor {
+    const char *name; /* unique in its graph */
+    const char
+        *range; /* whose calibrated range it has: its own name, or that of the tensor it is a piece of */
+    sw_tensor_kind kind;
+    sw_role role;
+    sw_dtype dtype;
+    uint32_t rank, dims[SW_MAX_RANK];
+    sw_encoding encoding; /* quantized types without channel_scales */
+    /* Constants only: */
+    const float *channel_scales; /* [dims[0]], symmetric: real = channel_scales[row] * q; or NULL */
+    const void *data;            /* dense row-major values of dtype; NULL while only `weight` is there */
+    const sw_weight *weight;     /* the checkpoint's view, read as f32 where data is NULL */
+} sw_tensor;
+
+uint64_t sw_tensor_elements(const sw_tensor *t);
+uint64_t sw_tensor_bytes(const sw_tensor *t); /* dense */
+
+typedef enum sw_op_type {
+#define SW_OP(id, qnn_name, least, most, outputs, movement) id,
+#include "graph/ops.inc"
+#undef SW_OP
+    SW_OP_COUNT
+} sw_op_type;
+
+typedef struct sw_op_info {
+    const char *name; /* QNN's */
+    uint32_t least_inputs, most_inputs, n_outputs;
+    bool movement;
+} sw_op_info;
+
+const sw_op_info *sw_op_get_info(sw_op_type type);
+bool sw_op_from_name(const char *name, sw_op_type *out);
+
+typedef struct sw_op {
+    sw_op_type type;
+    const char *name; /* unique in its graph */
+    uint32_t n_inputs, n_outputs;
+    uint32_t inputs[SW_MAX_INPUTS], outputs[SW_MAX_OUTPUTS]; /* indices into the graph's tensors */
+    union {                                                  /* by type; others have no parameters */
+        struct {
+            float epsilon;
+        } rms_norm;
+        struct {
+            bool transpose_in1;
+        } matmul;
+        struct {
+            float beta;
+        } softmax;
+        struct {
+            uint32_t perm[SW_MAX_RANK];
+        } transpose;
+        struct {
+            uint32_t axis;
+        } concat;
+        struct {
+            uint32_t begin[SW_MAX_RANK], end[SW_MAX_RANK]; /* stride 1 */
+        } strided_slice;
+    } params;
+} sw_op;
+
+typedef struct sw_graph {
+    const char *name; /* "prefill_forward", "kv_forward" */
+    uint32_t ar_len, context_len;
+    sw_arena *arena; /* borrowed: where tensors and ops live */
+    sw_tensor **tensors;
+    sw_op *ops;
+    uint32_t n_tensors, n_ops, tensor_capacity, op_capacity;
+    uint32_t *inputs, *outputs; /* tensor indices in the order of the border; filled by sw_graph_seal */
+    uint32_t n_inputs, n_outputs;
+} sw_graph;
+
+/* An empty graph in the arena; NULL without memory. */
+sw_graph *sw_graph_create(sw_arena *arena, const char *name, uint32_t ar_len, uint32_t context_len);
+
+/* Adds a tensor object (borrowed) and returns its index, or UINT32_MAX without memory. */
+uint32_t sw_graph_add_tensor(sw_graph *graph, sw_tensor *tensor);
+
+/* Appends a copy of op; false without memory. */
+bool sw_graph_add_op(sw_graph *graph, const sw_op *op);
+
+/* Lists inputs and outputs in the order of the tensors; false without memory. Call after the last tensor. */
+bool sw_graph_seal(sw_graph *graph);
+
+/* Index of the tensor of that name, or UINT32_MAX. Linear: for borders, not for loops. */
+uint32_t sw_graph_find(const sw_graph *graph, const char *name);
+
+#endif
