@@ -1,0 +1,37 @@
+/* kernels.h: how the CPU device finds and calls the code of an op. Work is split by what it depends on: types
+ * (matches), constants and shapes (prepare, once at load), data (run). */
+#ifndef SW_CPU_KERNELS_H
+#define SW_CPU_KERNELS_H
+
+#include "base/threads.h"
+#include "graph/ir.h"
+
+typedef struct sw_op_call {
+    const sw_op *op;
+    const sw_tensor *in[SW_MAX_INPUTS], *out;
+    /* Set at execute. Constants: tensor->data, NULL where only the view tensor->weight is there. */
+    const void *in_data[SW_MAX_INPUTS];
+    size_t in_head_stride[SW_MAX_INPUTS]; /* see sw_binding; only movement kernels are given other than 0 */
+    void *out_data;
+    void *prepared; /* what prepare made, in the program's arena; NULL where it has none */
+    void *scratch;  /* scratch_bytes(call) bytes, aligned to 64; contents undefined */
+    sw_pool *pool;
+} sw_op_call;
+
+typedef struct sw_kernel {
+    const char *name; /* op, types: "FullyConnected u16 s8" */
+    sw_op_type op;
+    bool (*matches)(const sw_op_call *call); /* looks at in[] and out only */
+    /* Optional. Makes tables, multipliers, sums of weights. */
+    sw_code (*prepare)(sw_op_call *call, sw_arena *arena, sw_error *err);
+    size_t (*scratch_bytes)(const sw_op_call *call); /* optional */
+    void (*run)(const sw_op_call *call);
+} sw_kernel;
+
+/* The tables, asked in this order; the first kernel that matches is taken. */
+extern const sw_kernel sw_kernels_movement[];  /* any type: moves elements of 1, 2 or 4 bytes */
+extern const sw_kernel sw_kernels_quantized[]; /* u8, u16 */
+extern const sw_kernel sw_kernels_float[];     /* f32; f16 is computed in f32 and rounded */
+extern const size_t sw_kernels_movement_count, sw_kernels_quantized_count, sw_kernels_float_count;
+
+#endif

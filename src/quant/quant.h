@@ -1,0 +1,55 @@
+/* quant.h: from a float decoder to a quantized one: calibrate, give types and encodings, quantize constants.
+ */
+#ifndef SW_QUANT_QUANT_H
+#define SW_QUANT_QUANT_H
+
+#include "base/threads.h"
+#include "device/device.h"
+#include "graph/decoder.h"
+
+/* A recipe: the type of each role. The constants of linear layers have one scale a row (output channel). */
+typedef struct sw_recipe {
+    const char *name;                       /* "16a8w", "8a8w", "f16" */
+    sw_dtype activation, kv, weight, gamma; /* f16: all SW_F16 */
+} sw_recipe;
+
+/* The recipe of that name with KV of kv_bits (0: the recipe's default). SW_INVALID_ARGUMENT for another name
+ * or width, with the legal ones. */
+sw_code sw_recipe_find(sw_recipe *out, const char *name, unsigned kv_bits, sw_error *err) SW_MUST_CHECK;
+
+/* What calibration saw, by sw_tensor.range. */
+typedef struct sw_ranges sw_ranges;
+
+typedef struct sw_window { /* a run of text: n_tokens ids, from position 0 */
+    const int32_t *ids;
+    uint32_t n_tokens;
+} sw_window;
+
+/* Runs the float model over the windows on a device that can observe. Draws progress.
+ * Errors: SW_INVALID_ARGUMENT (no window, an id out of range), or the device's. */
+sw_code sw_calibrate(sw_ranges **out, const sw_model *model, sw_device *device, const sw_window *windows,
+                     size_t n_windows, sw_error *err) SW_MUST_CHECK;
+void sw_ranges_free(sw_ranges *ranges); /* NULL is allowed */
+
+/* Figures for the user. */
+typedef struct sw_quantize_report {
+    double smallest_u16_ratio; /* s_out / (s_x s_w) over u16 products; 0 where there is none */
+    char smallest_u16_ratio_tensor[SW_NAME_BYTES];
+    uint32_t n_converts;
+} sw_quantize_report;
+
+/* Gives every tensor of every graph its type and encoding, and puts a Convert where widths meet: never
+ * between equal ones. ranges may be NULL for a float recipe. Constants get their types; their data comes from
+ * sw_quantize_constant. */
+sw_code sw_quantize_types(sw_decoder *decoder, const sw_recipe *recipe, const sw_ranges *ranges,
+                          sw_error *err) SW_MUST_CHECK;
+
+/* One constant's values as its type, from its view in the checkpoint: data [sw_tensor_bytes(t)]. Fills the
+ * encoding, or channel_scales (in the decoder's arena). */
+sw_code sw_quantize_constant(sw_decoder *decoder, sw_tensor *t, void *data, sw_pool *pool,
+                             sw_error *err) SW_MUST_CHECK;
+
+/* After all constants have their scales. */
+void sw_quantize_get_report(const sw_decoder *decoder, sw_quantize_report *out);
+
+#endif
