@@ -1,0 +1,402 @@
+/* verify.c: checks a graph against one table of types and one shape rule an op. */
+#include "graph/verify.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Types that an op takes: in0, in1, out. What isn't here isn't lowered and has no kernel. Source: measured on
+ * Qualcomm's compiler, QAIRT 2.51. Ops whose types are all equal, and movement ops, stand below. */
+typedef struct type_rule {
+    sw_op_type op;
+    sw_dtype in0, in1, out;
+} type_rule;
+
+static const type_rule type_rules[] = {
+    {SW_OP_FULLY_CONNECTED, SW_F32, SW_F32, SW_F32},
+    {SW_OP_FULLY_CONNECTED, SW_F16, SW_F16, SW_F16},
+    {SW_OP_FULLY_CONNECTED, SW_U8, SW_S8, SW_U8},
+    {SW_OP_FULLY_CONNECTED, SW_U16, SW_S8, SW_U16},
+    {SW_OP_MATMUL, SW_F32, SW_F32, SW_F32},
+    {SW_OP_MATMUL, SW_F16, SW_F16, SW_F16},
+    {SW_OP_MATMUL, SW_U8, SW_U8, SW_U8},
+    {SW_OP_MATMUL, SW_U16, SW_U8, SW_U16},
+    {SW_OP_MATMUL, SW_U16, SW_U16, SW_U16},
+    {SW_OP_CONVERT, SW_U8, SW_U8, SW_U16},
+    {SW_OP_CONVERT, SW_U16, SW_U16, SW_U8},
+    {SW_OP_CONVERT, SW_F32, SW_F32, SW_F16},
+    {SW_OP_CONVERT, SW_F16, SW_F16, SW_F32},
+};
+
+typedef struct check {
+    const sw_graph *graph;
+    const sw_op *op;
+    const sw_tensor *in[SW_MAX_INPUTS], *out;
+    sw_error *err;
+} check;
+
+#define BAD(c, format, ...)                                                                                  \
+    SW_FAIL((c)->err, SW_BAD_DATA, "%s: %s `%s`: " format, (c)->graph->name,                                 \
+            sw_op_get_info((c)->op->type)->name, (c)->op->name, __VA_ARGS__)
+
+static const char *describe(const sw_tensor *t, char out[160]) {
+    int n = snprintf(out, 160, "`%.64s` %s [", t->name, sw_dtype_name(t->dtype));
+    for (uint32_t i = 0; i < t->rank && n < 140; i++)
+        n += snprintf(out + n, 160 - (size_t)n, i ? ",%u" : "%u", t->dims[i]);
+    snprintf(out + n, 160 - (size_t)n, "]");
+    return out;
+}
+
+static bool same_dims(const sw_tensor *a, const sw_tensor *b) {
+    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0;
+}
+
+static bool same_encoding(const sw_tensor *a, const sw_tensor *b) {
+    return a->encoding.scale == b->encoding.scale && a->encoding.offset == b->encoding.offset;
+}
+
+static sw_code check_types(const check *c) {
+    const sw_op *op = c->op;
+    bool listed = false, ok = false;
+    for (size_t i = 0; i < sizeof type_rules / sizeof *type_rules; i++) {
+        if (type_rules[i].op != op->type) continue;
+        listed = true;
+        const sw_tensor *in1 = op->n_inputs > 1 ? c->in[1] : c->in[0];
+        ok = ok || (type_rules[i].in0 == c->in[0]->dtype && type_rules[i].in1 == in1->dtype &&
+                    type_rules[i].out == c->out->dtype);
+    }
+    if (!listed) { /* all of one type, but for Gather's indices */
+        ok = c->out->dtype == c->in[0]->dtype;
+        for (uint32_t i = 1; i < op->n_inputs; i++)
+            ok = ok && c->in[i]->dtype == (op->type == SW_OP_GATHER ? SW_I32 : c->in[0]->dtype);
+    }
+    if (ok) return SW_OK;
+    char have[256] = "", allowed[256] = "";
+    int n = 0;
+    for (uint32_t i = 0; i < op->n_inputs && n < 200; i++)
+        n += snprintf(have + n, sizeof have - (size_t)n, "%s%s", i > 0 ? ", " : "",
+                      sw_dtype_name(c->in[i]->dtype));
+    snprintf(have + n, sizeof have - (size_t)n, " -> %s", sw_dtype_name(c->out->dtype));
+    n = 0;
+    for (size_t i = 0; i < sizeof type_rules / sizeof *type_rules; i++)
+        if (type_rules[i].op == op->type && n < 200)
+            n += snprintf(allowed + n, sizeof allowed - (size_t)n, "%s%s, %s -> %s", n > 0 ? "; " : "",
+                          sw_dtype_name(type_rules[i].in0), sw_dtype_name(type_rules[i].in1),
+                          sw_dtype_name(type_rules[i].out));
+    return BAD(c, "types %s, allowed: %s", have, listed ? allowed : "one type for all");
+}
+
+/* Numpy's broadcast of a and b gives out? */
+static bool broadcasts(const sw_tensor *a, const sw_tensor *b, const sw_tensor *out) {
+    for (uint32_t i = 0; i < out->rank; i++) { /* from the last dimension on */
+        uint32_t da = i < a->rank ? a->dims[a->rank - 1 - i] : 1,
+                 db = i < b->rank ? b->dims[b->rank - 1 - i] : 1;
+        uint32_t d = out->dims[out->rank - 1 - i];
+        if ((da != d && da != 1) || (db != d && db != 1) || (da != d && db != d)) return false;
+    }
+    return a->rank <= out->rank && b->rank <= out->rank;
+}
+
+static bool matmul_fits(const sw_tensor *a, const sw_tensor *b, const sw_tensor *y, bool transpose_in1) {
+    if (a->rank != 4 || b->rank != 4 || y->rank != 4) return false;
+    uint32_t k = b->dims[transpose_in1 ? 3 : 2], n = b->dims[transpose_in1 ? 2 : 3];
+    return a->dims[0] == b->dims[0] && a->dims[1] == b->dims[1] && a->dims[3] == k &&
+           y->dims[0] == a->dims[0] && y->dims[1] == a->dims[1] && y->dims[2] == a->dims[2] &&
+           y->dims[3] == n;
+}
+
+static bool rotary_fits(const sw_tensor *x, const sw_tensor *angles) {
+    return x->rank == 4 && angles->rank == 3 && angles->dims[0] == x->dims[0] &&
+           angles->dims[1] == x->dims[2] && x->dims[3] % 2 == 0 && angles->dims[2] == x->dims[3] / 2;
+}
+
+static bool transpose_fits(const sw_op *op, const sw_tensor *x, const sw_tensor *y) {
+    uint32_t seen = 0;
+    if (x->rank != y->rank) return false;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t p = op->params.transpose.perm[i];
+        if (p >= x->rank || (seen & 1u << p) != 0 || y->dims[i] != x->dims[p]) return false;
+        seen |= 1u << p;
+    }
+    return true;
+}
+
+static bool concat_fits(const check *c) {
+    uint32_t axis = c->op->params.concat.axis;
+    uint64_t sum = 0;
+    if (axis >= c->out->rank) return false;
+    for (uint32_t i = 0; i < c->op->n_inputs; i++) {
+        if (c->in[i]->rank != c->out->rank) return false;
+        for (uint32_t d = 0; d < c->out->rank; d++)
+            if (d != axis && c->in[i]->dims[d] != c->out->dims[d]) return false;
+        sum += c->in[i]->dims[axis];
+    }
+    return sum == c->out->dims[axis];
+}
+
+static bool slice_fits(const sw_op *op, const sw_tensor *x, const sw_tensor *y) {
+    if (x->rank != y->rank) return false;
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t begin = op->params.strided_slice.begin[i], end = op->params.strided_slice.end[i];
+        if (begin >= end || end > x->dims[i] || y->dims[i] != end - begin) return false;
+    }
+    return true;
+}
+
+static bool gather_fits(const sw_tensor *x, const sw_tensor *indices, const sw_tensor *y) {
+    return indices->rank == 1 && y->rank == x->rank && y->dims[0] == indices->dims[0] &&
+           memcmp(y->dims + 1, x->dims + 1, (x->rank - 1) * sizeof *x->dims) == 0;
+}
+
+static sw_code check_shapes(const check *c) {
+    const sw_op *op = c->op;
+    const sw_tensor *x = c->in[0], *w = op->n_inputs > 1 ? c->in[1] : NULL, *y = c->out;
+    bool ok = false;
+    switch (op->type) {
+    case SW_OP_FULLY_CONNECTED:
+        ok = x->rank == 2 && w->rank == 2 && y->rank == 2 && x->dims[1] == w->dims[1] &&
+             y->dims[0] == x->dims[0] && y->dims[1] == w->dims[0] && w->kind == SW_TENSOR_CONSTANT;
+        break;
+    case SW_OP_MATMUL:
+        ok = matmul_fits(x, w, y, op->params.matmul.transpose_in1);
+        break;
+    case SW_OP_RMS_NORM:
+        ok = same_dims(x, y) && w->rank == 1 && w->dims[0] == x->dims[x->rank - 1] &&
+             w->kind == SW_TENSOR_CONSTANT && op->params.rms_norm.epsilon > 0 &&
+             isfinite(op->params.rms_norm.epsilon);
+        break;
+    case SW_OP_ROTARY_EMBEDDING:
+        ok = same_dims(x, y) && rotary_fits(x, w) && same_dims(w, c->in[2]);
+        break;
+    case SW_OP_SOFTMAX:
+        ok = same_dims(x, y) && op->params.softmax.beta > 0 && isfinite(op->params.softmax.beta);
+        break;
+    case SW_OP_SIGMOID:
+    case SW_OP_CONVERT:
+        ok = same_dims(x, y);
+        break;
+    case SW_OP_ADD:
+    case SW_OP_MULTIPLY:
+        ok = broadcasts(x, w, y);
+        break;
+    case SW_OP_TRANSPOSE:
+        ok = transpose_fits(op, x, y);
+        break;
+    case SW_OP_RESHAPE:
+        ok = sw_tensor_elements(x) == sw_tensor_elements(y);
+        break;
+    case SW_OP_CONCAT:
+        ok = concat_fits(c);
+        break;
+    case SW_OP_STRIDED_SLICE:
+        ok = slice_fits(op, x, y);
+        break;
+    case SW_OP_GATHER:
+        ok = gather_fits(x, w, y);
+        break;
+    case SW_OP_COUNT:
+        break;
+    }
+    if (ok) return SW_OK;
+    char a[160], b[160], o[160];
+    return BAD(c, "shapes or parameters don't fit: %s%s%s -> %s", describe(x, a), w != NULL ? ", " : "",
+               w != NULL ? describe(w, b) : "", describe(y, o));
+}
+
+static sw_code check_movement(const check *c) {
+    if (!sw_op_get_info(c->op->type)->movement || !sw_dtype_quantized(c->out->dtype)) return SW_OK;
+    for (uint32_t i = 0; i < c->op->n_inputs; i++) {
+        const sw_tensor *x = c->in[i];
+        if (x->role == SW_ROLE_INDEX || same_encoding(x, c->out)) continue;
+        return BAD(c, "moves `%s` (scale %.9g, offset %d) to `%s` (scale %.9g, offset %d), but can't rescale",
+                   x->name, (double)x->encoding.scale, x->encoding.offset, c->out->name,
+                   (double)c->out->encoding.scale, c->out->encoding.offset);
+    }
+    return SW_OK;
+}
+
+static sw_code check_tensor(const sw_graph *graph, const sw_tensor *t, sw_error *err) {
+    if (t->rank < 1 || t->rank > SW_MAX_RANK)
+        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: rank %u, wanted 1 to %d", graph->name, t->name, t->rank,
+                       SW_MAX_RANK);
+    uint64_t elements = 1;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        elements *= t->dims[i]; /* each factor is below 2^32 and the product is checked at every step */
+        if (elements == 0 || elements > UINT32_MAX)
+            return SW_FAIL(err, SW_BAD_DATA,
+                           "%s: `%s`: dimension %u is %u, a tensor has 1 to 2^32 - 1 elements", graph->name,
+                           t->name, i, t->dims[i]);
+    }
+    bool by_row = t->kind == SW_TENSOR_CONSTANT && t->role == SW_ROLE_WEIGHT;
+    if (!sw_dtype_quantized(t->dtype) || (by_row && t->channel_scales == NULL && t->data == NULL))
+        return SW_OK;
+    if (t->channel_scales != NULL) {
+        for (uint32_t i = 0; i < t->dims[0]; i++)
+            if (!(t->channel_scales[i] > 0) || !isfinite(t->channel_scales[i]))
+                return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: scale of row %u is %g, wanted finite and above 0",
+                               graph->name, t->name, i, (double)t->channel_scales[i]);
+        return SW_OK;
+    }
+    if (t->kind == SW_TENSOR_CONSTANT && t->data == NULL) return SW_OK; /* its encoding comes with its data */
+    if (!(t->encoding.scale > 0) || !isfinite(t->encoding.scale))
+        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: scale %g, wanted finite and above 0", graph->name,
+                       t->name, (double)t->encoding.scale);
+    if (-(int64_t)t->encoding.offset < sw_dtype_min(t->dtype) ||
+        -(int64_t)t->encoding.offset > sw_dtype_max(t->dtype))
+        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: offset %d, wanted %d to %d for %s", graph->name, t->name,
+                       t->encoding.offset, -sw_dtype_max(t->dtype), -sw_dtype_min(t->dtype),
+                       sw_dtype_name(t->dtype));
+    return SW_OK;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static sw_code check_names(const sw_graph *graph, const char **names, sw_error *err) {
+    for (uint32_t i = 0; i < graph->n_tensors; i++) names[i] = graph->tensors[i]->name;
+    qsort(names, graph->n_tensors, sizeof *names, compare_names);
+    for (uint32_t i = 1; i < graph->n_tensors; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            return SW_FAIL(err, SW_BAD_DATA, "%s: two tensors are named `%s`", graph->name, names[i]);
+    return SW_OK;
+}
+
+/* made[t]: tensor t has its value before the op in hand. */
+static sw_code check_ops(const sw_graph *graph, bool *made, sw_error *err) {
+    for (uint32_t i = 0; i < graph->n_tensors; i++) {
+        sw_tensor_kind kind = graph->tensors[i]->kind;
+        made[i] = kind == SW_TENSOR_INPUT || kind == SW_TENSOR_CONSTANT;
+    }
+    for (uint32_t i = 0; i < graph->n_ops; i++) {
+        const sw_op *op = &graph->ops[i];
+        const sw_op_info *info = sw_op_get_info(op->type);
+        check c = {.graph = graph, .op = op, .err = err};
+        if (op->n_inputs < info->least_inputs || op->n_inputs > info->most_inputs ||
+            op->n_outputs != info->n_outputs)
+            return BAD(&c, "%u inputs and %u outputs, wanted %u to %u and %u", op->n_inputs, op->n_outputs,
+                       info->least_inputs, info->most_inputs, info->n_outputs);
+        for (uint32_t k = 0; k < op->n_inputs; k++) {
+            if (op->inputs[k] >= graph->n_tensors)
+                return BAD(&c, "input %u is tensor %u of %u", k, op->inputs[k], graph->n_tensors);
+            c.in[k] = graph->tensors[op->inputs[k]];
+            if (!made[op->inputs[k]])
+                return BAD(&c, "reads `%s` before any op has written it", c.in[k]->name);
+        }
+        if (op->outputs[0] >= graph->n_tensors)
+            return BAD(&c, "its output is tensor %u of %u", op->outputs[0], graph->n_tensors);
+        c.out = graph->tensors[op->outputs[0]];
+        if (made[op->outputs[0]]) return BAD(&c, "writes `%s`, which has a value already", c.out->name);
+        made[op->outputs[0]] = true;
+        SW_TRY(check_types(&c));
+        SW_TRY(check_shapes(&c));
+        SW_TRY(check_movement(&c));
+    }
+    for (uint32_t i = 0; i < graph->n_tensors; i++)
+        if (!made[i])
+            return SW_FAIL(err, SW_BAD_DATA, "%s: no op writes `%s`", graph->name, graph->tensors[i]->name);
+    return SW_OK;
+}
+
+sw_code sw_graph_verify(const sw_graph *graph, sw_error *err) {
+    for (uint32_t i = 0; i < graph->n_tensors; i++) SW_TRY(check_tensor(graph, graph->tensors[i], err));
+    const char **names = calloc(graph->n_tensors + 1u, sizeof *names);
+    bool *made = calloc(graph->n_tensors + 1u, sizeof *made);
+    sw_code code = SW_OK;
+    if (names == NULL || made == NULL) code = SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", graph->name);
+    if (code == SW_OK) code = check_names(graph, names, err);
+    if (code == SW_OK) code = check_ops(graph, made, err);
+    free(names);
+    free(made);
+    return code;
+}
+
+/* A border tensor of that shape; rank 0 in `want` for any. */
+static sw_code check_border(const sw_graph *graph, const char *name, sw_tensor_kind kind,
+                            const uint32_t *want, uint32_t rank, const sw_tensor **out, sw_error *err) {
+    uint32_t index = sw_graph_find(graph, name);
+    if (index == UINT32_MAX || graph->tensors[index]->kind != kind)
+        return SW_FAIL(err, SW_BAD_DATA, "%s: has no %s `%s`", graph->name, sw_tensor_kind_name(kind), name);
+    const sw_tensor *t = graph->tensors[index];
+    if (t->rank != rank || memcmp(t->dims, want, rank * sizeof *want) != 0) {
+        char have[160];
+        sw_tensor wanted = {.name = name, .dtype = t->dtype, .rank = rank};
+        memcpy(wanted.dims, want, rank * sizeof *want);
+        char should[160];
+        return SW_FAIL(err, SW_BAD_DATA, "%s: %s, wanted %s", graph->name, describe(t, have),
+                       describe(&wanted, should));
+    }
+    if (out != NULL) *out = t;
+    return SW_OK;
+}
+
+static sw_code check_kv(const sw_decoder *decoder, const sw_graph *graph, uint32_t layer, const char *name,
+                        const sw_tensor **first, sw_error *err) {
+    const sw_hparams *h = &decoder->hparams;
+    uint32_t n = graph->ar_len, c = graph->context_len - n;
+    char text[SW_NAME_BYTES], suffixed[16];
+    const sw_tensor *t[2] = {NULL, NULL};
+    snprintf(suffixed, sizeof suffixed, "%s_new", name);
+    sw_layer_name(text, layer, suffixed);
+    SW_TRY(check_border(graph, text, SW_TENSOR_OUTPUT, (uint32_t[]){1, h->n_kv_heads, n, h->head_dim}, 4,
+                        &t[0], err));
+    if (c > 0) {
+        snprintf(suffixed, sizeof suffixed, "%s_cache", name);
+        sw_layer_name(text, layer, suffixed);
+        SW_TRY(check_border(graph, text, SW_TENSOR_INPUT, (uint32_t[]){1, h->n_kv_heads, c, h->head_dim}, 4,
+                            &t[1], err));
+    }
+    for (unsigned i = 0; i < 2 && t[i] != NULL; i++) {
+        if (*first == NULL) *first = t[i];
+        if (t[i]->dtype != (*first)->dtype ||
+            (sw_dtype_quantized(t[i]->dtype) && !same_encoding(t[i], *first)))
+            return SW_FAIL(
+                err, SW_BAD_DATA,
+                "%s: `%s` is %s (scale %.9g, offset %d), elsewhere %s (scale %.9g, offset %d): the graphs "
+                "couldn't read each other's KV cache",
+                graph->name, t[i]->name, sw_dtype_name(t[i]->dtype), (double)t[i]->encoding.scale,
+                t[i]->encoding.offset, sw_dtype_name((*first)->dtype), (double)(*first)->encoding.scale,
+                (*first)->encoding.offset);
+    }
+    return SW_OK;
+}
+
+sw_code sw_decoder_verify(const sw_decoder *decoder, sw_error *err) {
+    const sw_hparams *h = &decoder->hparams;
+    const sw_tensor *kv[2] = {NULL, NULL}; /* of the layer in hand */
+    if (decoder->n_graphs < 1) return SW_FAIL(err, SW_BAD_DATA, "the decoder has no graph");
+    for (uint32_t g = 0; g < decoder->n_graphs; g++) {
+        const sw_graph *graph = decoder->graphs[g];
+        uint32_t n = graph->ar_len;
+        if (n < 1 || graph->context_len != decoder->context_len || n > graph->context_len)
+            return SW_FAIL(err, SW_BAD_DATA, "%s: AR length %u, context length %u; wanted 1 to %u and %u",
+                           graph->name, n, graph->context_len, decoder->context_len, decoder->context_len);
+        SW_TRY(sw_graph_verify(graph, err));
+        uint32_t angles[3] = {1, n, h->head_dim / 2};
+        SW_TRY(check_border(graph, "hidden_in", SW_TENSOR_INPUT, (uint32_t[]){n, h->hidden}, 2, NULL, err));
+        SW_TRY(check_border(graph, "cos", SW_TENSOR_INPUT, angles, 3, NULL, err));
+        SW_TRY(check_border(graph, "sin", SW_TENSOR_INPUT, angles, 3, NULL, err));
+        SW_TRY(check_border(graph, "mask", SW_TENSOR_INPUT, (uint32_t[]){1, 1, n, graph->context_len}, 4,
+                            NULL, err));
+        uint32_t last = sw_graph_find(graph, "last"), rows = last != UINT32_MAX || n == 1 ? 1 : n;
+        SW_TRY(check_border(graph, "logits", SW_TENSOR_OUTPUT, (uint32_t[]){rows, h->vocab}, 2, NULL, err));
+    }
+    for (uint32_t layer = 0; layer < h->n_layers; layer++) {
+        kv[0] = kv[1] = NULL;
+        for (uint32_t g = 0; g < decoder->n_graphs; g++) {
+            SW_TRY(check_kv(decoder, decoder->graphs[g], layer, "k", &kv[0], err));
+            SW_TRY(check_kv(decoder, decoder->graphs[g], layer, "v", &kv[1], err));
+        }
+    }
+    const sw_tensor *e = decoder->embedding;
+    if (e == NULL || e->rank != 2 || e->dims[0] != h->vocab || e->dims[1] != h->hidden)
+        return SW_FAIL(err, SW_BAD_DATA, "the embedding isn't [%u,%u]", h->vocab, h->hidden);
+    return SW_OK;
+}
+
+uint32_t sw_graph_count_ops(const sw_graph *graph, sw_op_type type) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < graph->n_ops; i++) n += graph->ops[i].type == type;
+    return n;
+}
