@@ -1,0 +1,35 @@
+/* session.h: a decoder on a device, with its KV cache: token ids in, logits out.
+ *
+ * One cache for each K and V: [layer][K, V][kv_head][C][head_dim], C = context length, in the graphs' KV
+ * type. A graph of AR length n reads its first C - n positions in place; after a call the rows of its new
+ * entries that are not padding are written behind the filled ones. So all graphs read what any of them wrote.
+ *
+ * A session belongs to one thread at a time. */
+#ifndef SW_RUNTIME_SESSION_H
+#define SW_RUNTIME_SESSION_H
+
+#include "device/device.h"
+#include "graph/decoder.h"
+
+typedef struct sw_session sw_session;
+
+/* Loads every graph of the decoder on the device; both are borrowed. Errors: the device's, SW_NO_MEMORY. */
+sw_code sw_session_create(sw_session **out, const sw_decoder *decoder, sw_device *device,
+                          sw_error *err) SW_MUST_CHECK;
+void sw_session_destroy(sw_session *session); /* NULL is allowed */
+
+uint32_t sw_session_filled(const sw_session *session); /* positions in the KV cache */
+void sw_session_reset(sw_session *session);            /* empties the KV cache */
+
+/* Appends ids to the context and computes the logits [vocab] behind the last one. A run of tokens goes
+ * through the graph of the largest AR length that still fits, its last chunk padded on the right; single
+ * tokens and what is left near the context's end through the smallest. label NULL: no progress bar. Errors:
+ * SW_INVALID_ARGUMENT (no ids, an id out of range, more than the context has room for: nothing is fed); the
+ * device's, then the session holds the chunks before. */
+sw_code sw_session_feed(sw_session *session, const int32_t *ids, size_t n_ids, float *logits,
+                        const char *label, sw_error *err) SW_MUST_CHECK;
+
+/* For comparing devices: called by the device after each op of each call, see device.h. NULL ends it. */
+void sw_session_observe(sw_session *session, sw_observer *observer, void *context);
+
+#endif
