@@ -46,10 +46,6 @@ sw_code sw_bundle_check_part(const sw_bundle *bundle, const sw_part *part, sw_er
 /* Hashes all parts; the first that differs is named. */
 sw_code sw_bundle_verify(const sw_bundle *bundle, sw_error *err) SW_MUST_CHECK;
 
-/* Every graph of the decoder reads and writes K and V of a layer with the same type (kv_type) and encoding:
- * else one graph would misread what another wrote. Errors: SW_BAD_DATA with tensor and both encodings. */
-sw_code sw_bundle_check_kv(const sw_decoder *decoder, sw_dtype kv_type, sw_error *err) SW_MUST_CHECK;
-
 /* ---- Writing ---- */
 
 /* Life: begin; parts in any order; commit; free. Parts gather in a hidden folder inside and are moved up by
