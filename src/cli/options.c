@@ -1,0 +1,332 @@
+/* options.c: the list of options, and a parser that walks it. Names and meanings are those of ExecuTorch's
+ * llama.py where it has them. */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum value_type {
+    FLAG,          /* bool */
+    TEXT,          /* const char *, never empty */
+    OPTIONAL_TEXT, /* --name or --name=value; value "" where there is none */
+    TEXTS,         /* one or more values, again and again: prompts */
+    U32,
+    U64,
+    NUMBER, /* float */
+} value_type;
+
+enum {
+    IN_LLAMA = 1 << SW_CMD_LLAMA,
+    IN_COMPILE = 1 << SW_CMD_COMPILE,
+    IN_GENERATE = 1 << SW_CMD_GENERATE,
+    IN_INSPECT = 1 << SW_CMD_INSPECT,
+    IN_VERIFY = 1 << SW_CMD_VERIFY,
+    IN_COMPARE = 1 << SW_CMD_COMPARE,
+    IN_TOKENIZE = 1 << SW_CMD_TOKENIZE,
+    IN_LOGITS = 1 << SW_CMD_LOGITS,
+    BUILDS = IN_LLAMA | IN_COMPILE,
+    RUNS = IN_LLAMA | IN_GENERATE,
+    LOADS_QNN = BUILDS | IN_GENERATE | IN_COMPARE | IN_INSPECT | IN_LOGITS,
+    ALL = (1 << SW_CMD_COUNT) - 1,
+};
+
+typedef struct option {
+    char letter; /* or 0 */
+    const char *name;
+    const char *value; /* its name in the help */
+    value_type type;
+    int commands;
+    size_t offset;      /* in sw_options */
+    double least, most; /* numbers */
+    const char *help;
+} option;
+
+#define AT(field) offsetof(sw_options, field)
+
+static const option options_list[] = {
+    {'m', "soc_model", "SOC", TEXT, BUILDS, AT(soc), 0, 0, "SoC to compile for, e.g. SM8750"},
+    {0, "model", "FILE", TEXT, BUILDS | IN_TOKENIZE | IN_LOGITS, AT(model), 0, 0,
+     "checkpoint, a GGUF file (tokenize, logits: or a bundle)"},
+    {0, "decoder_model", "NAME", TEXT, BUILDS, AT(decoder_model), 0, 0,
+     "a model by name: smollm2_135m; without --model its fetched file is taken"},
+    {0, "quant", "RECIPE", TEXT, BUILDS, AT(quant), 0, 0, "16a8w (default), 8a8w or f16"},
+    {0, "kv_bits", "N", U32, BUILDS, AT(kv_bits), 8, 16,
+     "bits of the KV cache: 8 (default) or 16; f16 keeps f16"},
+    {0, "model_mode", "MODE", TEXT, BUILDS, AT(model_mode), 0, 0,
+     "hybrid (default): a prefill and a decode graph; kv: the decode graph alone"},
+    {0, "max_seq_len", "N", U32, BUILDS | IN_GENERATE, AT(max_seq_len), 1, 1 << 20,
+     "prompt tokens plus generated tokens (default 512)"},
+    {0, "max_context_len", "N", U32, BUILDS, AT(max_context_len), 2, 1 << 20,
+     "positions of the KV cache (default max_seq_len)"},
+    {0, "prefill_ar_len", "N", U32, BUILDS, AT(prefill_ar_len), 2, 1 << 16,
+     "tokens a call of the prefill graph (default 32)"},
+    {0, "attention", "FORM", TEXT, BUILDS, AT(attention), 0, 0,
+     "auto (default), grouped or per_kv_head: how attention is cut"},
+    {0, "calib_text", "FILE", TEXT, BUILDS, AT(calib_text), 0, 0,
+     "calibration text (default: a built-in one); form feeds part documents"},
+    {0, "calib_samples", "N", U32, BUILDS, AT(calib_samples), 1, 1 << 16,
+     "use N documents of the calibration text (default: all)"},
+    {0, "use_slc_allocator", "GRAPHS", OPTIONAL_TEXT, BUILDS, AT(slc), 0, 0,
+     "graphs that use the SoC's system-level cache allocator: all (the default of the bare option), none, or "
+     "a "
+     "list of prefill_forward, kv_forward"},
+    {0, "vtcm_mb", "N", U32, BUILDS, AT(vtcm_mb), 1, 64, "VTCM a graph may use (default: the SoC's)"},
+    {0, "opt_level", "N", U32, BUILDS, AT(opt_level), 1, 3, "Qualcomm's optimization level (default 3)"},
+    {0, "artifact", "FOLDER", TEXT, BUILDS, AT(artifact), 0, 0,
+     "where the bundle goes (default spillway_out)"},
+    {0, "compile_only", NULL, FLAG, IN_LLAMA, AT(compile_only), 0, 0, "stop when the bundle is written"},
+    {0, "pre_gen_bundle", "FOLDER", TEXT, IN_LLAMA, AT(pre_gen_bundle), 0, 0,
+     "run this bundle, compile nothing"},
+    {0, "prompt", "TEXT...", TEXTS, RUNS | IN_COMPARE, AT(prompts), 0, 0,
+     "what the user says; several values are the turns of one chat"},
+    {0, "system_prompt", "TEXT", TEXT, RUNS | IN_COMPARE, AT(system_prompt), 0, 0,
+     "system message (default: the model's own)"},
+    {0, "raw", NULL, FLAG, RUNS | IN_COMPARE, AT(raw), 0, 0,
+     "feed prompts as they are, without a chat template"},
+    {0, "temperature", "T", NUMBER, RUNS, AT(temperature), 0, 1000,
+     "0: always the likeliest token (default 0.8)"},
+    {0, "top_p", "P", NUMBER, RUNS, AT(top_p), 0, 1,
+     "sample from the likeliest tokens that reach P together (default 1)"},
+    {0, "top_k", "K", U64, RUNS, AT(top_k), 0, 1 << 30,
+     "sample from the K likeliest tokens (default 0: all)"},
+    {0, "seed", "N", U64, RUNS, AT(seed), 0, 18446744073709551615.0, "of the sampler (default 0)"},
+    {0, "run_on", "DEVICE", TEXT, RUNS | IN_LOGITS, AT(run_on), 0, 0, "cpu (default), htp-emulator or adb"},
+    {0, "threads", "N", U32, BUILDS | RUNS | IN_COMPARE | IN_LOGITS, AT(threads), 1, 64,
+     "threads (default: all processors)"},
+    {'b', "build_folder", "FOLDER", TEXT, IN_LLAMA, AT(build_folder), 0, 0,
+     "build of the runner for the phone"},
+    {'H', "host", "HOST", TEXT, IN_LLAMA, AT(host), 0, 0, "host of the adb server"},
+    {'s', "device", "SERIAL", TEXT, IN_LLAMA, AT(serial), 0, 0, "serial of the phone"},
+    {0, "tokens", "N", U32, IN_COMPARE, AT(tokens), 1, 4096, "steps after the prompt (default 8)"},
+    {0, "chat", NULL, FLAG, IN_TOKENIZE, AT(chat), 0, 0, "put the text into the model's chat template first"},
+    {0, "ids", "LIST", TEXT, IN_LOGITS, AT(ids), 0, 0, "token ids, with commas"},
+    {0, "out", "FILE", TEXT, IN_LOGITS, AT(out), 0, 0, "the last position's logits, little-endian float32"},
+    {0, "json", NULL, FLAG, IN_INSPECT | IN_COMPARE, AT(json), 0, 0, "print JSON"},
+    {0, "tensors", NULL, FLAG, IN_INSPECT, AT(tensors), 0, 0, "list the inputs and outputs of each graph"},
+    {0, "dot", "GRAPH", TEXT, IN_INSPECT, AT(dot), 0, 0, "print a bundle's graph for Graphviz"},
+    {0, "qnn_lib", "PATH", TEXT, LOADS_QNN, AT(qnn_lib), 0, 0,
+     "Qualcomm's libQnnHtp.so or its folder (default: $QNN_SDK_ROOT, else what setup fetched)"},
+    {0, "log_level", "LEVEL", TEXT, ALL, AT(log_level), 0, 0,
+     "error, warn, info (default), verbose or debug; Qualcomm's too"},
+    {'v', "verbose", NULL, FLAG, ALL, AT(verbose), 0, 0, "the same as --log_level verbose"},
+    {'h', "help", NULL, FLAG, ALL, AT(help), 0, 0, "this text"},
+};
+
+enum { N_OPTIONS = sizeof options_list / sizeof *options_list };
+
+typedef struct command_info {
+    const char *name, *operand, *help;
+} command_info;
+
+static const command_info commands[SW_CMD_COUNT] = {
+#define SW_COMMAND_ROW(id, name, operand, help) [id] = {name, operand, help},
+    SW_COMMANDS(SW_COMMAND_ROW)
+#undef SW_COMMAND_ROW
+};
+
+/* Words that an option takes; checked here so that a wrong one ends before any work. */
+static const struct choice {
+    size_t offset;
+    const char *words[6];
+} choices[] = {
+    {AT(quant), {"16a8w", "8a8w", "f16"}},
+    {AT(model_mode), {"hybrid", "kv", "lookahead"}},
+    {AT(attention), {"auto", "grouped", "per_kv_head"}},
+    {AT(run_on), {"cpu", "htp-emulator", "adb"}},
+    {AT(log_level), {"error", "warn", "info", "verbose", "debug"}},
+};
+
+static sw_code check_word(const option *o, const char *value, sw_error *err) {
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        if (choices[i].offset != o->offset) continue;
+        char list[128] = "";
+        for (const char *const *word = choices[i].words; *word != NULL; word++) {
+            if (strcmp(*word, value) == 0) return SW_OK;
+            size_t used = strlen(list);
+            snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", *word);
+        }
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: `%s`, wanted one of: %s", o->name, value, list);
+    }
+    return SW_OK;
+}
+
+static sw_code set_number(const option *o, const char *value, void *field, sw_error *err) {
+    char *end;
+    errno = 0;
+    bool whole = o->type != NUMBER, ok;
+    double number;
+    unsigned long long integer = 0;
+    if (whole) {
+        integer = strtoull(value, &end, 10);
+        number = (double)integer;
+        ok = value[0] >= '0' && value[0] <= '9'; /* strtoull takes "-1" */
+    } else {
+        number = strtod(value, &end);
+        ok = true;
+    }
+    ok = ok && end != value && *end == '\0' && (errno == 0 || (!whole && fabs(number) < 1)) &&
+         number >= o->least && number <= o->most;
+    if (!ok)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: `%s`, wanted a%s number from %.20g to %.20g", o->name,
+                       value, whole ? " whole" : "", o->least, o->most);
+    if (o->type == U32)
+        *(uint32_t *)field = (uint32_t)integer;
+    else if (o->type == U64)
+        *(uint64_t *)field = integer;
+    else
+        *(float *)field = (float)number;
+    return SW_OK;
+}
+
+static sw_code set_value(sw_options *options, const option *o, const char *value, sw_error *err) {
+    void *field = (char *)options + o->offset;
+    switch (o->type) {
+    case FLAG:
+        *(bool *)field = true;
+        return SW_OK;
+    case TEXT:
+        if (value[0] == '\0') return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: empty value", o->name);
+        *(const char **)field = value;
+        return check_word(o, value, err);
+    case OPTIONAL_TEXT:
+        *(const char **)field = value;
+        options->slc_given = true;
+        return SW_OK;
+    case TEXTS:
+        if (options->n_prompts == SW_MAX_PROMPTS)
+            return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: more than %d values", o->name, SW_MAX_PROMPTS);
+        options->prompts[options->n_prompts++] = value;
+        return SW_OK;
+    default:
+        return set_number(o, value, field, err);
+    }
+}
+
+/* The option that argument names, and where its value begins behind '=' or the letter, or NULL. */
+static const option *find_option(const char *argument, const char **attached) {
+    *attached = NULL;
+    for (const option *o = options_list; o < options_list + N_OPTIONS; o++) {
+        size_t n = strlen(o->name);
+        if (strncmp(argument, "--", 2) == 0 && strncmp(argument + 2, o->name, n) == 0 &&
+            (argument[2 + n] == '\0' || argument[2 + n] == '=')) {
+            if (argument[2 + n] == '=') *attached = argument + 3 + n;
+            return o;
+        }
+        if (o->letter != 0 && argument[0] == '-' && argument[1] == o->letter) {
+            if (argument[2] != '\0') *attached = argument + 2;
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static sw_code find_command(sw_options *options, const char *name, sw_error *err) {
+    for (unsigned i = 0; i < SW_CMD_COUNT; i++) {
+        if (strcmp(commands[i].name, name) != 0) continue;
+        options->command = (sw_command_id)i;
+        return SW_OK;
+    }
+    char list[256] = "";
+    for (unsigned i = 0; i < SW_CMD_COUNT; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", commands[i].name);
+    }
+    return SW_FAIL(err, SW_INVALID_ARGUMENT, "`%s` is no command, wanted one of: %s", name, list);
+}
+
+sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *err) {
+    *options = (sw_options){.command = SW_CMD_COUNT,
+                            .quant = "16a8w",
+                            .model_mode = "hybrid",
+                            .attention = "auto",
+                            .artifact = "spillway_out",
+                            .run_on = "cpu",
+                            .max_seq_len = 512,
+                            .prefill_ar_len = 32,
+                            .opt_level = 3,
+                            .temperature = 0.8f,
+                            .top_p = 1.0f,
+                            .tokens = 8};
+    if (argc < 2) return SW_FAIL(err, SW_INVALID_ARGUMENT, "no command given; `spillway --help` lists them");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        options->help = true;
+        return SW_OK;
+    }
+    SW_TRY(find_command(options, argv[1], err));
+    const command_info *command = &commands[options->command];
+    for (int i = 2; i < argc; i++) {
+        const char *value;
+        if (argv[i][0] != '-' || argv[i][1] == '\0') {
+            if (command->operand[0] == '\0' || options->operand != NULL)
+                return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: unexpected `%s`", command->name, argv[i]);
+            options->operand = argv[i];
+            continue;
+        }
+        const option *o = find_option(argv[i], &value);
+        if (o == NULL || (o->commands & 1 << options->command) == 0)
+            return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                           "%s: unknown option `%s`; `spillway %s --help` lists them", command->name, argv[i],
+                           command->name);
+        if (o->type == FLAG && value != NULL)
+            return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s takes no value", o->name);
+        bool attached = value != NULL;
+        if (o->type == OPTIONAL_TEXT && !attached)
+            value = "";
+        else if (o->type != FLAG && !attached) {
+            if (i + 1 == argc)
+                return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: wants a value: %s", o->name, o->value);
+            value = argv[++i];
+        }
+        SW_TRY(set_value(options, o, value, err));
+        /* More prompts may follow without the option's name. */
+        while (o->type == TEXTS && !attached && i + 1 < argc && argv[i + 1][0] != '-')
+            SW_TRY(set_value(options, o, argv[++i], err));
+    }
+    if (!options->help && command->operand[0] != '\0' && options->operand == NULL)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: wants %s", command->name, command->operand);
+    return SW_OK;
+}
+
+/* Text in lines of at most 78 columns behind an indent. */
+static void print_wrapped(const char *text, int indent) {
+    int column = indent;
+    while (*text != '\0') {
+        int n = (int)strcspn(text, " ");
+        if (column + n + 1 > 100 && column > indent) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        }
+        printf("%.*s%s", n, text, text[n] != '\0' ? " " : "");
+        column += n + 1;
+        text += n + (text[n] == ' ');
+    }
+    putchar('\n');
+}
+
+void sw_options_help(sw_command_id command) {
+    if (command == SW_CMD_COUNT) {
+        printf("Spillway compiles decoder LLMs for Qualcomm's Hexagon NPU and runs them.\n\n"
+               "usage: spillway COMMAND [options]\n\n");
+        for (unsigned i = 0; i < SW_CMD_COUNT; i++) printf("  %-9s %s\n", commands[i].name, commands[i].help);
+        printf("\n`spillway COMMAND --help` lists a command's options.\n");
+        return;
+    }
+    const command_info *info = &commands[command];
+    printf("usage: spillway %s%s%s [options]\n\n%s\n\n", info->name, info->operand[0] != '\0' ? " " : "",
+           info->operand, info->help);
+    for (const option *o = options_list; o < options_list + N_OPTIONS; o++) {
+        if ((o->commands & 1 << command) == 0) continue;
+        char left[64];
+        const char *before = o->type == OPTIONAL_TEXT ? "[=" : " ",
+                   *after = o->type == OPTIONAL_TEXT ? "]" : "";
+        int n = o->letter != 0 ? snprintf(left, sizeof left, "-%c, --%s", o->letter, o->name)
+                               : snprintf(left, sizeof left, "    --%s", o->name);
+        if (o->value != NULL) snprintf(left + n, sizeof left - (size_t)n, "%s%s%s", before, o->value, after);
+        printf("  %-34s ", left);
+        print_wrapped(o->help, 37);
+    }
+}

@@ -1,0 +1,67 @@
+/* options.h: the command line: one list of options, each with the commands that take it. */
+#ifndef SW_CLI_OPTIONS_H
+#define SW_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spillway/error.h"
+
+/* Commands: enumerator, name, operand ("" for none), one line of help. */
+#define SW_COMMANDS(X)                                                                                       \
+    X(SW_CMD_LLAMA, "llama", "", "compile a decoder for the HTP and answer prompts with it, all in one")     \
+    X(SW_CMD_COMPILE, "compile", "", "compile a decoder into a bundle")                                      \
+    X(SW_CMD_GENERATE, "generate", "BUNDLE", "answer prompts with a bundle")                                 \
+    X(SW_CMD_INSPECT, "inspect", "BUNDLE|FILE",                                                              \
+      "show what a bundle, a context binary or a checkpoint holds")                                          \
+    X(SW_CMD_VERIFY, "verify", "BUNDLE", "check every part of a bundle against its SHA-256")                 \
+    X(SW_CMD_COMPARE, "compare", "BUNDLE", "run the CPU device against the HTP emulator")                    \
+    X(SW_CMD_TOKENIZE, "tokenize", "", "print the token ids of the text on stdin as one JSON line")          \
+    X(SW_CMD_LOGITS, "logits", "", "write the logits behind some token ids as float32")
+
+typedef enum sw_command_id {
+#define SW_COMMAND_ENUM(id, name, operand, help) id,
+    SW_COMMANDS(SW_COMMAND_ENUM)
+#undef SW_COMMAND_ENUM
+        SW_CMD_COUNT
+} sw_command_id;
+
+enum { SW_MAX_PROMPTS = 64 };
+
+typedef struct sw_options {
+    sw_command_id command;
+    bool help;
+    const char *operand;
+    /* What is compiled. */
+    const char *model, *decoder_model, *soc, *quant, *model_mode, *attention, *artifact, *calib_text;
+    uint32_t kv_bits, max_seq_len, max_context_len, prefill_ar_len, calib_samples;
+    /* For Qualcomm's compiler. */
+    const char *slc, *qnn_lib;
+    bool slc_given;
+    uint32_t vtcm_mb, opt_level;
+    /* What is run. */
+    const char *prompts[SW_MAX_PROMPTS], *system_prompt, *pre_gen_bundle, *run_on;
+    uint32_t n_prompts;
+    bool compile_only, raw;
+    float temperature, top_p;
+    uint64_t seed, top_k;
+    uint32_t threads;
+    /* The phone. */
+    const char *build_folder, *host, *serial;
+    /* Single commands. */
+    bool chat, json, tensors;
+    const char *dot, *ids, *out;
+    uint32_t tokens;
+    /* Talk. */
+    const char *log_level;
+    bool verbose;
+} sw_options;
+
+/* Fills *options with the defaults and what argv says. Values are borrowed from argv. Everything that can be
+ * said of a value alone is checked here. Errors: SW_INVALID_ARGUMENT with option, value and what is legal. */
+sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *err) SW_MUST_CHECK;
+
+/* Help on stdout: of a command, or of the program (SW_CMD_COUNT). */
+void sw_options_help(sw_command_id command);
+
+#endif
