@@ -1,0 +1,68 @@
+/* quantized.h: what the quantized kernels share. docs/numerics.md has each op's integer semantics. */
+#ifndef SW_CPU_QUANTIZED_H
+#define SW_CPU_QUANTIZED_H
+
+#include "cpu/kernels.h"
+
+/* True for u8 and u16, the types of activations. */
+static inline bool sw_is_unsigned_quantized(const sw_tensor *t) {
+    return t->dtype == SW_U8 || t->dtype == SW_U16;
+}
+
+/* Element i of u8 or u16 data. */
+static inline int32_t sw_load_unsigned(const void *data, sw_dtype type, size_t i) {
+    return type == SW_U8 ? ((const uint8_t *)data)[i] : ((const uint16_t *)data)[i];
+}
+
+static inline void sw_store_unsigned(void *data, sw_dtype type, size_t i, int32_t q) {
+    if (type == SW_U8)
+        ((uint8_t *)data)[i] = (uint8_t)q;
+    else
+        ((uint16_t *)data)[i] = (uint16_t)q;
+}
+
+/* floor(v) held in [0, max]: behind the lower bound truncation is floor. NaN gives 0. */
+static inline int32_t sw_floor_saturated(double v, int32_t max) {
+    return !(v > 0) ? 0 : v >= max ? max : (int32_t)v;
+}
+
+/* The stored integer of x output steps: half up, the offset taken off, saturated. */
+static inline int32_t sw_half_up_saturated(double x, int32_t offset, int32_t max) {
+    return sw_floor_saturated(x + 0.5 - offset, max);
+}
+
+/* e^x for x <= 0, of + and * alone: the same bits on every machine, whatever its libm. */
+double sw_exp_of_negative(double x);
+
+/* The kernels of the table in quantized.c. */
+bool sw_quantized_fully_connected_matches(const sw_op_call *call);
+sw_code sw_quantized_fully_connected_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
+size_t sw_quantized_fully_connected_scratch(const sw_op_call *call);
+void sw_quantized_fully_connected_run(const sw_op_call *call);
+
+bool sw_quantized_matmul_matches(const sw_op_call *call);
+size_t sw_quantized_matmul_scratch(const sw_op_call *call);
+void sw_quantized_matmul_run(const sw_op_call *call);
+
+bool sw_quantized_rms_norm_matches(const sw_op_call *call);
+void sw_quantized_rms_norm_run(const sw_op_call *call);
+
+bool sw_quantized_rotary_matches(const sw_op_call *call);
+void sw_quantized_rotary_run(const sw_op_call *call);
+
+bool sw_quantized_softmax_matches(const sw_op_call *call);
+sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
+void sw_quantized_softmax_run(const sw_op_call *call);
+
+bool sw_quantized_sigmoid_matches(const sw_op_call *call);
+sw_code sw_quantized_sigmoid_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
+void sw_quantized_sigmoid_run(const sw_op_call *call);
+
+bool sw_quantized_binary_matches(const sw_op_call *call); /* Add and Multiply */
+sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
+void sw_quantized_binary_run(const sw_op_call *call);
+
+bool sw_quantized_convert_matches(const sw_op_call *call);
+void sw_quantized_convert_run(const sw_op_call *call);
+
+#endif

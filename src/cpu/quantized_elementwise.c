@@ -1,0 +1,166 @@
+/* quantized_elementwise.c: Add and Multiply with numpy's broadcast, Sigmoid and Convert of u8 and u16. */
+#include <math.h>
+
+#include "cpu/quantized.h"
+
+enum { ELEMENTS_PER_RANGE = 4096 };
+
+/* Dimension i of t as if it had rank `rank`, counted from the front: 1 where it has none. */
+static uint32_t padded_dim(const sw_tensor *t, uint32_t rank, uint32_t i) {
+    return i + t->rank < rank ? 1 : t->dims[i + t->rank - rank];
+}
+
+typedef struct binary_prepared {
+    double a, b;                                         /* Add: multipliers; Multiply: a alone */
+    size_t a_stride[SW_MAX_RANK], b_stride[SW_MAX_RANK]; /* 0 where broadcast */
+} binary_prepared;
+
+bool sw_quantized_binary_matches(const sw_op_call *call) {
+    const sw_tensor *a = call->in[0], *b = call->in[1], *y = call->out;
+    if (!sw_is_unsigned_quantized(a) || b->dtype != a->dtype || y->dtype != a->dtype) return false;
+    if (y->rank == 0 || a->rank > y->rank || b->rank > y->rank) return false;
+    for (uint32_t i = 0; i < y->rank; i++) {
+        uint32_t da = padded_dim(a, y->rank, i), db = padded_dim(b, y->rank, i);
+        if ((da != y->dims[i] && da != 1) || (db != y->dims[i] && db != 1)) return false;
+    }
+    return true;
+}
+
+static void broadcast_strides(const sw_tensor *t, const sw_tensor *y, size_t *strides) {
+    size_t step = 1;
+    for (uint32_t i = y->rank; i-- > 0;) {
+        uint32_t d = padded_dim(t, y->rank, i);
+        strides[i] = d == 1 ? 0 : step;
+        step *= d;
+    }
+}
+
+sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    const sw_tensor *a = call->in[0], *b = call->in[1], *y = call->out;
+    binary_prepared *p = sw_arena_alloc(arena, sizeof *p);
+    if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    broadcast_strides(a, y, p->a_stride);
+    broadcast_strides(b, y, p->b_stride);
+    if (call->op->type == SW_OP_MULTIPLY) {
+        p->a = (double)a->encoding.scale * b->encoding.scale / y->encoding.scale;
+    } else {
+        p->a = (double)a->encoding.scale / y->encoding.scale;
+        p->b = (double)b->encoding.scale / y->encoding.scale;
+        if (a->dtype == SW_U16) {
+            /* HTP's multipliers: 15 bits, of one power of two for both. */
+            int exponent;
+            frexp(p->a > p->b ? p->a : p->b, &exponent);
+            p->a = ldexp(floor(ldexp(p->a, 15 - exponent) + 0.5), exponent - 15);
+            p->b = ldexp(floor(ldexp(p->b, 15 - exponent) + 0.5), exponent - 15);
+        }
+    }
+    call->prepared = p;
+    return SW_OK;
+}
+
+/* Rows of the last dimension. */
+static void binary_rows(void *context, size_t begin, size_t end) {
+    const sw_op_call *call = context;
+    const binary_prepared *p = call->prepared;
+    const sw_tensor *y = call->out;
+    const sw_dtype type = y->dtype;
+    const size_t last = y->rank - 1, width = y->dims[last];
+    const size_t sa = p->a_stride[last], sb = p->b_stride[last];
+    const double oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
+    const int32_t offset = y->encoding.offset, max = sw_dtype_max(type);
+    const bool multiply = call->op->type == SW_OP_MULTIPLY;
+    for (size_t row = begin; row < end; row++) {
+        size_t a = 0, b = 0, rest = row;
+        for (size_t d = last; d-- > 0;) {
+            size_t i = rest % y->dims[d];
+            rest /= y->dims[d];
+            a += i * p->a_stride[d], b += i * p->b_stride[d];
+        }
+        for (size_t i = 0; i < width; i++, a += sa, b += sb) {
+            double va = sw_load_unsigned(call->in_data[0], type, a) + oa;
+            double vb = sw_load_unsigned(call->in_data[1], type, b) + ob;
+            double steps = multiply ? va * vb * p->a : va * p->a + vb * p->b;
+            sw_store_unsigned(call->out_data, type, row * width + i,
+                              sw_half_up_saturated(steps, offset, max));
+        }
+    }
+}
+
+void sw_quantized_binary_run(const sw_op_call *call) {
+    const sw_tensor *y = call->out;
+    size_t width = y->dims[y->rank - 1];
+    sw_op_call copy = *call;
+    if (width == 0) return;
+    sw_pool_for(call->pool, (size_t)sw_tensor_elements(y) / width, 1 + ELEMENTS_PER_RANGE / width,
+                binary_rows, &copy);
+}
+
+bool sw_quantized_sigmoid_matches(const sw_op_call *call) {
+    return sw_is_unsigned_quantized(call->in[0]) && call->out->dtype == call->in[0]->dtype;
+}
+
+/* One output for each input value. */
+sw_code sw_quantized_sigmoid_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    const sw_tensor *x = call->in[0], *y = call->out;
+    const int32_t max = sw_dtype_max(y->dtype);
+    void *table = sw_arena_array(arena, (size_t)max + 1, sw_dtype_bytes(y->dtype));
+    if (table == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    for (int32_t q = 0; q <= max; q++) {
+        double v = (q + (double)x->encoding.offset) * x->encoding.scale;
+        double e = sw_exp_of_negative(v < 0 ? v : -v);
+        double steps = (v < 0 ? e : 1) / (1 + e) / y->encoding.scale;
+        sw_store_unsigned(table, y->dtype, (size_t)q, sw_half_up_saturated(steps, y->encoding.offset, max));
+    }
+    call->prepared = table;
+    return SW_OK;
+}
+
+static void sigmoid_range(void *context, size_t begin, size_t end) {
+    const sw_op_call *call = context;
+    const sw_dtype type = call->out->dtype;
+    for (size_t i = begin; i < end; i++)
+        sw_store_unsigned(
+            call->out_data, type, i,
+            sw_load_unsigned(call->prepared, type, (size_t)sw_load_unsigned(call->in_data[0], type, i)));
+}
+
+void sw_quantized_sigmoid_run(const sw_op_call *call) {
+    sw_op_call copy = *call;
+    sw_pool_for(call->pool, (size_t)sw_tensor_elements(call->out), ELEMENTS_PER_RANGE, sigmoid_range, &copy);
+}
+
+bool sw_quantized_convert_matches(const sw_op_call *call) {
+    const sw_tensor *x = call->in[0], *y = call->out;
+    return (sw_is_unsigned_quantized(x) && (sw_is_unsigned_quantized(y) || y->dtype == SW_F32)) ||
+           (x->dtype == SW_F32 && sw_is_unsigned_quantized(y));
+}
+
+static void convert_range(void *context, size_t begin, size_t end) {
+    const sw_op_call *call = context;
+    const sw_tensor *x = call->in[0], *y = call->out;
+    if (y->dtype == SW_F32) {
+        float *out = call->out_data;
+        for (size_t i = begin; i < end; i++)
+            out[i] = (float)((sw_load_unsigned(call->in_data[0], x->dtype, i) + (double)x->encoding.offset) *
+                             x->encoding.scale);
+        return;
+    }
+    const int32_t offset = y->encoding.offset, max = sw_dtype_max(y->dtype);
+    const double multiplier = (double)x->encoding.scale / y->encoding.scale;
+    for (size_t i = begin; i < end; i++) {
+        double steps;
+        if (x->dtype == SW_F32) { /* half away from zero */
+            steps = ((const float *)call->in_data[0])[i] / (double)y->encoding.scale;
+            steps = steps < 0 ? ceil(steps - 0.5) : floor(steps + 0.5);
+        } else {
+            steps =
+                (sw_load_unsigned(call->in_data[0], x->dtype, i) + (double)x->encoding.offset) * multiplier;
+        }
+        sw_store_unsigned(call->out_data, y->dtype, i, sw_half_up_saturated(steps, offset, max));
+    }
+}
+
+void sw_quantized_convert_run(const sw_op_call *call) {
+    sw_op_call copy = *call;
+    sw_pool_for(call->pool, (size_t)sw_tensor_elements(call->out), ELEMENTS_PER_RANGE, convert_range, &copy);
+}

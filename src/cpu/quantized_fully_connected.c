@@ -1,0 +1,117 @@
+/* quantized_fully_connected.c: y = requantize(x . w^T), u8 or u16 activations and s8 weights.
+ *
+ * A u16 value is 256 * high + low: its row is two u8 rows, so one kind of dot product serves both types.
+ * Rounding as HTP does it (docs/numerics.md, "FullyConnected"): u8 sums are exact; u16 sums lose their low 8
+ * bits, before the offset's share is added. */
+#include <math.h>
+
+#include "cpu/dot.h"
+#include "cpu/quantized.h"
+
+typedef struct prepared {
+    sw_dot_u8s8 *dot;
+    double *multiplier; /* [out]: output steps a unit of the integer sum */
+    int64_t *bias;      /* [out]: the input offset's share of the sum */
+} prepared;
+
+enum { ROWS_PER_TILE = 32, CHANNELS_PER_TILE = 16 };
+
+static int64_t floor_div_256(int64_t v) {
+    return v >= 0 ? v / 256 : -((255 - v) / 256);
+}
+
+bool sw_quantized_fully_connected_matches(const sw_op_call *call) {
+    const sw_tensor *x = call->in[0], *w = call->in[1], *y = call->out;
+    return sw_is_unsigned_quantized(x) && w->dtype == SW_S8 && w->kind == SW_TENSOR_CONSTANT &&
+           y->dtype == x->dtype && w->rank == 2 && w->dims[1] <= SW_DOT_MAX_TERMS;
+}
+
+sw_code sw_quantized_fully_connected_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    const sw_tensor *x = call->in[0], *w = call->in[1], *y = call->out;
+    size_t out = w->dims[0], in = w->dims[1];
+    if (w->data == NULL)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "op %s: the weight %s has no values", call->op->name,
+                       w->name);
+    prepared *p = sw_arena_alloc(arena, sizeof *p);
+    if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    p->dot = sw_dot_choose();
+    p->multiplier = sw_arena_array(arena, out, sizeof *p->multiplier);
+    p->bias = sw_arena_array(arena, out, sizeof *p->bias);
+    if (p->multiplier == NULL || p->bias == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    for (size_t o = 0; o < out; o++) {
+        const int8_t *row = (const int8_t *)w->data + o * in;
+        int64_t sum = 0;
+        for (size_t i = 0; i < in; i++) sum += row[i];
+        int64_t share = sum * x->encoding.offset;
+        p->bias[o] = x->dtype == SW_U16 ? 256 * floor_div_256(share + 127) : share;
+        double scale = w->channel_scales != NULL ? w->channel_scales[o] : w->encoding.scale;
+        p->multiplier[o] = (double)x->encoding.scale * scale / y->encoding.scale;
+    }
+    call->prepared = p;
+    return SW_OK;
+}
+
+/* u16 rows as u8 rows: [rows][high, low][in]. */
+size_t sw_quantized_fully_connected_scratch(const sw_op_call *call) {
+    return call->in[0]->dtype == SW_U16 ? 2 * (size_t)sw_tensor_elements(call->in[0]) : 0;
+}
+
+typedef struct job {
+    const sw_op_call *call;
+    const uint8_t *planes;
+    size_t rows, in, out;
+} job;
+
+static void channels(void *context, size_t begin, size_t end) {
+    const job *j = context;
+    const prepared *p = j->call->prepared;
+    const sw_tensor *y = j->call->out;
+    const int8_t *w = j->call->in_data[1];
+    const bool wide = y->dtype == SW_U16;
+    const size_t planes = wide ? 2 : 1;
+    const int32_t offset = y->encoding.offset, max = sw_dtype_max(y->dtype);
+    int32_t sums[2 * ROWS_PER_TILE * CHANNELS_PER_TILE];
+    for (size_t r0 = 0; r0 < j->rows; r0 += ROWS_PER_TILE) {
+        size_t rows = j->rows - r0 < ROWS_PER_TILE ? j->rows - r0 : ROWS_PER_TILE;
+        for (size_t c0 = begin; c0 < end; c0 += CHANNELS_PER_TILE) {
+            size_t n = end - c0 < CHANNELS_PER_TILE ? end - c0 : CHANNELS_PER_TILE;
+            p->dot(j->planes + r0 * planes * j->in, rows * planes, w + c0 * j->in, n, j->in, sums,
+                   CHANNELS_PER_TILE);
+            for (size_t r = 0; r < rows; r++)
+                for (size_t c = 0; c < n; c++) {
+                    const int32_t *sum = sums + r * planes * CHANNELS_PER_TILE + c;
+                    size_t at = (r0 + r) * j->out + c0 + c;
+                    double m = p->multiplier[c0 + c];
+                    if (wide) {
+                        int64_t a = 256 * (sum[0] + floor_div_256(sum[CHANNELS_PER_TILE]));
+                        double scaled = (double)(a + p->bias[c0 + c]) * m;
+                        scaled = floor(scaled * 256 + 0.5) / 256;
+                        ((uint16_t *)j->call->out_data)[at] =
+                            (uint16_t)sw_half_up_saturated(scaled, offset, max);
+                    } else {
+                        double scaled = (double)(sum[0] + p->bias[c0 + c]) * m;
+                        ((uint8_t *)j->call->out_data)[at] =
+                            (uint8_t)sw_half_up_saturated(scaled, offset, max);
+                    }
+                }
+        }
+    }
+}
+
+void sw_quantized_fully_connected_run(const sw_op_call *call) {
+    const sw_tensor *x = call->in[0], *w = call->in[1];
+    job j = {call, call->in_data[0], 0, w->dims[1], w->dims[0]};
+    size_t elements = (size_t)sw_tensor_elements(x);
+    j.rows = j.in > 0 ? elements / j.in : 0;
+    if (x->dtype == SW_U16) {
+        const uint16_t *values = call->in_data[0];
+        uint8_t *planes = call->scratch;
+        for (size_t r = 0; r < j.rows; r++)
+            for (size_t i = 0; i < j.in; i++) {
+                planes[2 * r * j.in + i] = (uint8_t)(values[r * j.in + i] >> 8);
+                planes[(2 * r + 1) * j.in + i] = (uint8_t)(values[r * j.in + i] & 255);
+            }
+        j.planes = planes;
+    }
+    sw_pool_for(call->pool, j.out, CHANNELS_PER_TILE, channels, &j);
+}
