@@ -1,0 +1,126 @@
+/* device.c: the CPU device: binds a call's inputs and outputs and runs the loaded steps in order. */
+#include <stdlib.h>
+
+#include "cpu/copy.h"
+#include "cpu/cpu.h"
+#include "cpu/program.h"
+
+typedef struct cpu_device {
+    sw_device base;
+    sw_pool *pool; /* borrowed, may be NULL */
+} cpu_device;
+
+static sw_code supports(sw_device *device, const sw_graph *graph, const sw_op *op, sw_error *err) {
+    (void)device;
+    sw_op_call call;
+    SW_TRY(sw_op_call_init(&call, graph, op, err));
+    return sw_kernel_find(&call, err) != NULL ? SW_OK : SW_UNSUPPORTED;
+}
+
+static sw_code load(sw_device *device, const sw_graph *graph, sw_program **out, sw_error *err) {
+    return sw_program_load(out, graph, ((cpu_device *)device)->pool, err);
+}
+
+static sw_code check_binding(const sw_tensor *t, const sw_binding *binding, bool input, sw_error *err) {
+    size_t element = sw_dtype_bytes(t->dtype), stride = binding->head_stride_bytes;
+    if (binding->data == NULL || (uintptr_t)binding->data % element != 0)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: bound to %s", t->name,
+                       binding->data == NULL ? "nothing" : "data that isn't aligned to its type");
+    if (stride == 0) return SW_OK;
+    if (!input || t->rank != SW_MAX_RANK)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "%s: a head stride is for inputs of rank 4, this is an %s of rank %u", t->name,
+                       sw_tensor_kind_name(t->kind), t->rank);
+    size_t head = (size_t)t->dims[2] * t->dims[3] * element;
+    if (stride < head || stride % element != 0 || stride > SIZE_MAX / 4 / t->dims[0] / t->dims[1])
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "%s: a head stride of %zu bytes, wanted a multiple of %zu, at least %zu", t->name,
+                       stride, element, head);
+    return SW_OK;
+}
+
+/* An input's values; strided ones are made dense where the observer or a kernel wants that. */
+static sw_code bind_input(sw_program *p, uint32_t t, const sw_binding *binding, bool observed,
+                          sw_error *err) {
+    const sw_tensor *tensor = p->graph->tensors[t];
+    SW_TRY(check_binding(tensor, binding, true, err));
+    p->values[t] = binding->data;
+    p->head_strides[t] = 0;
+    size_t stride = binding->head_stride_bytes;
+    if (stride == 0 || stride == (size_t)tensor->dims[2] * tensor->dims[3] * sw_dtype_bytes(tensor->dtype))
+        return SW_OK;
+    if (!observed && !p->wants_dense[t]) {
+        p->head_strides[t] = stride;
+        return SW_OK;
+    }
+    if (p->dense_copies[t] == NULL)
+        p->dense_copies[t] = sw_arena_alloc(&p->arena, (size_t)sw_tensor_bytes(tensor));
+    if (p->dense_copies[t] == NULL)
+        return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for a dense copy of %llu bytes", tensor->name,
+                       (unsigned long long)sw_tensor_bytes(tensor));
+    sw_copy_to_dense(tensor, stride, binding->data, p->dense_copies[t]);
+    p->values[t] = p->dense_copies[t];
+    return SW_OK;
+}
+
+/* Indices come from the host at each call, so this can't be checked at load. */
+static sw_code check_indices(const sw_op_call *call, sw_error *err) {
+    const int32_t *index = call->in_data[1];
+    for (size_t i = 0; i < call->in[1]->dims[0]; i++)
+        if (index[i] < 0 || (uint32_t)index[i] >= call->in[0]->dims[0])
+            return SW_FAIL(err, SW_INVALID_ARGUMENT, "op %s: %s[%zu] is %d, %s has %u rows", call->op->name,
+                           call->in[1]->name, i, index[i], call->in[0]->name, call->in[0]->dims[0]);
+    return SW_OK;
+}
+
+static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding *outputs,
+                       sw_observer *observer, void *observer_context, sw_error *err) {
+    const sw_graph *graph = p->graph;
+    for (uint32_t i = 0; i < graph->n_inputs; i++)
+        SW_TRY(bind_input(p, graph->inputs[i], &inputs[i], observer != NULL, err));
+    for (uint32_t i = 0; i < graph->n_outputs; i++) {
+        SW_TRY(check_binding(graph->tensors[graph->outputs[i]], &outputs[i], false, err));
+        p->storage[graph->outputs[i]] = outputs[i].data;
+        p->values[graph->outputs[i]] = NULL;
+    }
+
+    for (uint32_t i = 0; i < graph->n_ops; i++) {
+        const sw_step *step = &p->steps[i];
+        sw_op_call call = step->call;
+        const sw_op *op = call.op;
+        for (uint32_t j = 0; j < op->n_inputs; j++) {
+            call.in_data[j] = p->values[op->inputs[j]];
+            call.in_head_stride[j] = p->head_strides[op->inputs[j]];
+        }
+        call.out_data = p->storage[op->outputs[0]];
+        if (op->type == SW_OP_GATHER) SW_TRY(check_indices(&call, err));
+        step->kernel->run(&call);
+        p->values[op->outputs[0]] = call.out_data;
+        if (observer != NULL) observer(observer_context, graph, op, p->values);
+
+        for (uint32_t j = 0; j < op->n_inputs + op->n_outputs; j++) {
+            uint32_t t = j < op->n_inputs ? op->inputs[j] : op->outputs[0];
+            if (graph->tensors[t]->kind == SW_TENSOR_NATIVE && p->last_use[t] == i) p->values[t] = NULL;
+        }
+    }
+    return SW_OK;
+}
+
+static void destroy(sw_device *device) {
+    free(device);
+}
+
+static const sw_device_ops device_ops = {.name = "cpu",
+                                         .supports = supports,
+                                         .load = load,
+                                         .execute = execute,
+                                         .unload = sw_program_unload,
+                                         .destroy = destroy};
+
+sw_code sw_cpu_device_create(sw_device **out, sw_pool *pool, sw_error *err) {
+    cpu_device *device = calloc(1, sizeof *device);
+    if (device == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    *device = (cpu_device){.base = {.ops = &device_ops}, .pool = pool};
+    *out = &device->base;
+    return SW_OK;
+}

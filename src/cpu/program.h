@@ -1,0 +1,45 @@
+/* program.h: a graph that the CPU device has loaded, and how it gets there. Internal to src/cpu.
+ *
+ *   arena   [steps][per-tensor arrays][what kernels prepared][buffer: native tensors by lifetime][scratch]
+ *
+ * Inputs, outputs and constants stay where the caller has them. */
+#ifndef SW_CPU_PROGRAM_H
+#define SW_CPU_PROGRAM_H
+
+#include "cpu/kernels.h"
+#include "device/device.h"
+
+typedef struct sw_step {
+    const sw_kernel *kernel;
+    sw_op_call call; /* pointers are set at each execute */
+} sw_step;
+
+struct sw_program {
+    sw_arena arena;
+    const sw_graph *graph; /* borrowed */
+    sw_pool *pool;         /* borrowed */
+    sw_step *steps;        /* [n_ops] */
+    void *scratch;         /* as large as the hungriest kernel's need, aligned to 64 */
+
+    /* [n_tensors] */
+    uint32_t *last_use;   /* the step after which a native tensor is dead */
+    bool *wants_dense;    /* inputs that a kernel reads which knows no strides */
+    void **dense_copies;  /* of strided inputs; made when first needed */
+    void **storage;       /* where an op writes the tensor: native and output */
+    const void **values;  /* what can be read now; NULL before and after its life */
+    size_t *head_strides; /* of `values`, bytes; 0 for dense */
+};
+
+/* The first kernel that takes the call, or NULL with a sentence on the op, its tensors and what there is. */
+const sw_kernel *sw_kernel_find(const sw_op_call *call, sw_error *err);
+
+/* in[], out and op of the graph's op. Checks what reading them relies on: indices, counts, ranks, sizes.
+ * Errors: SW_INVALID_ARGUMENT. */
+sw_code sw_op_call_init(sw_op_call *call, const sw_graph *graph, const sw_op *op,
+                        sw_error *err) SW_MUST_CHECK;
+
+/* Errors: SW_INVALID_ARGUMENT (a graph that can't be executed in its order), SW_UNSUPPORTED, SW_NO_MEMORY. */
+sw_code sw_program_load(sw_program **out, const sw_graph *graph, sw_pool *pool, sw_error *err) SW_MUST_CHECK;
+void sw_program_unload(sw_program *program); /* NULL is allowed */
+
+#endif
