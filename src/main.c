@@ -1,2 +1,4 @@
 /* main.c: the program; all it does is in src/cli. */
-int main(void) { return 2; }
+#include "cli/cli.h"
+
+int main(int argc, char **argv) { return sw_cli_main(argc, argv); }

@@ -1,0 +1,56 @@
+/* cli.h: what the commands share. Each command is one file with one function. */
+#ifndef SW_CLI_CLI_H
+#define SW_CLI_CLI_H
+
+#include "base/threads.h"
+#include "bundle/bundle.h"
+#include "cli/options.h"
+#include "device/device.h"
+#include "runtime/generate.h"
+
+/* The program: parses, runs the command, says what failed. Returns the exit status: 0, 1 failure, 2 wrong
+ * use. */
+int sw_cli_main(int argc, char **argv);
+
+sw_code sw_cmd_llama(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_compile(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_generate(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_inspect(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_verify(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_compare(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_tokenize(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_logits(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+
+/* Monotonic time at the program's start, microseconds. */
+extern uint64_t sw_cli_start_us;
+
+/* The checkpoint that --model or --decoder_model names, as a path in the arena. Errors: SW_INVALID_ARGUMENT
+ * (neither given; a SoC's name; an unknown model's), SW_NOT_FOUND (a known model whose file isn't there). */
+sw_code sw_cli_find_model(const sw_options *options, sw_arena *arena, const char **out,
+                          sw_error *err) SW_MUST_CHECK;
+
+/* With --decoder_model: is this checkpoint that model? */
+sw_code sw_cli_check_model(const sw_options *options, const sw_model *model, const char *path,
+                           sw_error *err) SW_MUST_CHECK;
+
+bool sw_cli_is_folder(const char *path);
+
+/* Folders beside the program or below the current one where setup puts things: NULL-terminated, in the arena.
+ * below: "models", "qnn/onnxruntime_qnn". */
+sw_code sw_cli_external_folders(const char *below, sw_arena *arena, const char *const **out,
+                                sw_error *err) SW_MUST_CHECK;
+
+/* The device of --run_on for graphs compiled for a SoC. The pool is borrowed. */
+sw_code sw_cli_open_device(const sw_options *options, const sw_manifest *manifest, const char *name,
+                           sw_pool *pool, sw_device **out, sw_error *err) SW_MUST_CHECK;
+
+/* Answers options->prompts with an open bundle: text to stdout, figures to stderr. */
+sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *err) SW_MUST_CHECK;
+
+/* Compiles as the options say and leaves a bundle in options->artifact. */
+sw_code sw_cli_compile(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+
+/* The tokenizer of a bundle. */
+sw_code sw_cli_bundle_tokenizer(sw_bundle *bundle, sw_tokenizer **out, sw_error *err) SW_MUST_CHECK;
+
+#endif

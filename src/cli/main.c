@@ -1,0 +1,46 @@
+/* main.c: from the command line to a command, and its error to an exit status. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "qnn/load.h"
+
+uint64_t sw_cli_start_us;
+
+typedef sw_code command_function(const sw_options *options, sw_error *err);
+
+static command_function *const functions[SW_CMD_COUNT] = {
+    [SW_CMD_LLAMA] = sw_cmd_llama,       [SW_CMD_COMPILE] = sw_cmd_compile,
+    [SW_CMD_GENERATE] = sw_cmd_generate, [SW_CMD_INSPECT] = sw_cmd_inspect,
+    [SW_CMD_VERIFY] = sw_cmd_verify,     [SW_CMD_COMPARE] = sw_cmd_compare,
+    [SW_CMD_TOKENIZE] = sw_cmd_tokenize, [SW_CMD_LOGITS] = sw_cmd_logits,
+};
+
+static sw_code run(int argc, char **argv, sw_error *err) {
+    sw_options options;
+    SW_TRY(sw_options_parse(&options, argc, argv, err));
+    if (options.help) {
+        sw_options_help(options.command);
+        return SW_OK;
+    }
+    sw_log_level level = options.verbose ? SW_LOG_VERBOSE : SW_LOG_INFO;
+    if (options.log_level != NULL)
+        sw_log_level_from_name(options.log_level, &level); /* a legal one: checked */
+    sw_log_set_level(level);
+    return functions[options.command](&options, err);
+}
+
+int sw_cli_main(int argc, char **argv) {
+    sw_cli_start_us = sw_now_us();
+    sw_file_report_shrinking();
+    sw_error err = {SW_OK, ""};
+    sw_code code = sw_qnn_protect_stdout(&err);
+    if (code == SW_OK) code = run(argc, argv, &err);
+    if (fflush(stdout) != 0 && code == SW_OK)
+        code = SW_FAIL(&err, SW_IO, "stdout: can't write: %s", strerror(errno));
+    if (code == SW_OK) return 0;
+    sw_log(SW_LOG_ERROR, "%s", err.message);
+    return code == SW_INVALID_ARGUMENT ? 2 : 1;
+}

@@ -1,0 +1,102 @@
+/* run.c: a chat with a bundle: the reply to stdout as it comes, all figures to stderr. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+
+sw_code sw_cli_bundle_tokenizer(sw_bundle *bundle, sw_tokenizer **out, sw_error *err) {
+    const sw_part *tokenizer = sw_bundle_part(bundle, SW_PART_TOKENIZER, 0);
+    const sw_part *config = sw_bundle_part(bundle, SW_PART_TOKENIZER, 1);
+    if (tokenizer == NULL || config == NULL)
+        return SW_FAIL(err, SW_NOT_FOUND, "%s: the bundle has no tokenizer", bundle->folder);
+    const char *tokenizer_path = sw_bundle_part_path(bundle, tokenizer),
+               *config_path = sw_bundle_part_path(bundle, config);
+    if (tokenizer_path == NULL || config_path == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    return sw_tokenizer_load_files(out, tokenizer_path, config_path, err);
+}
+
+static sw_code print_text(void *context, sw_span text, sw_error *err) {
+    (void)context;
+    if (fwrite(text.data, 1, text.size, stdout) == text.size && fflush(stdout) == 0) return SW_OK;
+    return SW_FAIL(err, SW_IO, "stdout: can't write: %s", strerror(errno));
+}
+
+static double per_second(uint64_t count, uint64_t us) {
+    return us > 0 ? (double)count * 1e6 / (double)us : 0;
+}
+
+static void print_figures(const sw_turn_stats *stats, uint64_t load_us, const char *device) {
+    uint64_t steps = stats->generated_tokens > 0 ? stats->generated_tokens - 1 : 0;
+    sw_log(SW_LOG_INFO, "device: %s", device);
+    sw_log(SW_LOG_INFO, "prompt: %llu tokens, prefill %.1f tokens/s",
+           (unsigned long long)stats->prompt_tokens, per_second(stats->prompt_tokens, stats->prefill_us));
+    sw_log(SW_LOG_INFO, "generated: %llu tokens, decode %.1f tokens/s%s",
+           (unsigned long long)stats->generated_tokens, per_second(steps, stats->decode_us),
+           stats->ended ? "" : ", up to max_seq_len");
+    sw_log(SW_LOG_INFO, "time to first token %.3f s, load time %.3f s, peak memory %.1f MB",
+           (double)stats->prefill_us / 1e6, (double)load_us / 1e6, (double)sw_peak_memory_bytes() / 1e6);
+}
+
+static sw_code chat(const sw_options *options, sw_chat *c, uint64_t load_us, const char *device,
+                    sw_error *err) {
+    if (options->system_prompt != NULL) SW_TRY(sw_chat_set_system(c, options->system_prompt, err));
+    for (uint32_t i = 0; i < options->n_prompts; i++) {
+        sw_turn_stats stats;
+        SW_TRY(sw_chat_turn(c, options->prompts[i], print_text, NULL, &stats, err));
+        SW_TRY(print_text(NULL, (sw_span){"\n", 1}, err));
+        print_figures(&stats, load_us, device);
+    }
+    return SW_OK;
+}
+
+sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *err) {
+    uint64_t start_us = sw_now_us();
+    uint32_t context_len = bundle->decoder.context_len;
+    if (options->max_seq_len > context_len)
+        sw_log(SW_LOG_INFO, "max_seq_len %u is more than the bundle's context: %u tokens are the limit",
+               options->max_seq_len, context_len);
+    sw_pool *pool = NULL;
+    sw_device *device = NULL;
+    sw_tokenizer *tokenizer = NULL;
+    sw_session *session = NULL;
+    sw_sampler sampler = {0};
+    sw_chat c = {.max_seq_len = options->max_seq_len < context_len ? options->max_seq_len : context_len,
+                 .raw = options->raw,
+                 .show_progress = true};
+    sw_sampler_params params = {.temperature = options->temperature,
+                                .top_k = (int64_t)options->top_k,
+                                .top_p = options->top_p,
+                                .seed = options->seed};
+    /* There is no phone runner yet: what runs on adb is answered by the CPU device, and the caller says so.
+     */
+    const char *name = strcmp(options->run_on, "adb") == 0 ? "cpu" : options->run_on;
+    sw_code code = sw_sampler_init(&sampler, &params, err);
+    if (code == SW_OK) code = sw_pool_create(&pool, options->threads, err);
+    if (code == SW_OK) code = sw_cli_bundle_tokenizer(bundle, &tokenizer, err);
+    if (code == SW_OK) code = sw_cli_open_device(options, &bundle->manifest, name, pool, &device, err);
+    if (code == SW_OK) code = sw_session_create(&session, &bundle->decoder, device, err);
+    c.session = session, c.tokenizer = tokenizer, c.sampler = &sampler;
+    if (code == SW_OK) code = chat(options, &c, sw_now_us() - start_us, device->ops->name, err);
+    sw_chat_free(&c);
+    sw_session_destroy(session);
+    if (device != NULL) device->ops->destroy(device);
+    sw_tokenizer_destroy(tokenizer);
+    sw_pool_destroy(pool);
+    sw_sampler_deinit(&sampler);
+    return code;
+}
+
+sw_code sw_cmd_generate(const sw_options *options, sw_error *err) {
+    if (options->n_prompts == 0) return SW_FAIL(err, SW_INVALID_ARGUMENT, "generate: wants --prompt TEXT");
+    if (strcmp(options->run_on, "adb") == 0)
+        return SW_FAIL(err, SW_UNSUPPORTED,
+                       "generate: running on a phone isn't in this build: wanted --run_on cpu or "
+                       "htp-emulator");
+    sw_bundle bundle;
+    SW_TRY(sw_bundle_open(&bundle, options->operand, err));
+    sw_code code = sw_cli_run_chat(options, &bundle, err);
+    sw_bundle_close(&bundle);
+    return code;
+}
