@@ -1,0 +1,258 @@
+/* compare.c: the CPU device against Qualcomm's emulator on the same bundle: logits step by step with the same
+ * tokens, and single ops with the same inputs, so that one op's difference doesn't spread into the next
+ * one's. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "device/border.h"
+#include "graph/extract.h"
+
+typedef struct op_difference {
+    uint64_t ops, values, differing;
+    double worst, sum; /* of absolute differences: steps of the output's encoding; float types: relative to
+                          the greatest */
+    char worst_op[SW_NAME_BYTES];
+} op_difference;
+
+typedef struct op_check {
+    sw_device *emulator;
+    uint32_t n_layers;
+    op_difference by_type[SW_OP_COUNT];
+    sw_code code; /* the first failure: an observer can't return one */
+    sw_error *err;
+} op_check;
+
+/* Layers that are checked op by op: all would take many minutes. */
+static bool chosen(const op_check *check, const char *name) {
+    unsigned layer;
+    if (sscanf(name, "layer_%u.", &layer) != 1) return true;
+    return layer == 0 || layer == check->n_layers / 2 || layer == check->n_layers - 1;
+}
+
+static double value_at(const sw_tensor *t, const void *data, size_t i) {
+    float f;
+    if (t->dtype == SW_U8) return ((const uint8_t *)data)[i];
+    if (t->dtype == SW_U16) return ((const uint16_t *)data)[i];
+    sw_dequantize_row(t, (const uint8_t *)data + i * sw_dtype_bytes(t->dtype), 1, &f);
+    return f;
+}
+
+static void count_differences(op_difference *d, const sw_tensor *t, const char *op_name, const void *a,
+                              const void *b) {
+    size_t n = (size_t)sw_tensor_elements(t);
+    double unit = 1;
+    if (!sw_dtype_quantized(t->dtype)) {
+        unit = 0;
+        for (size_t i = 0; i < n; i++) unit = fmax(unit, fabs(value_at(t, a, i)));
+        if (unit == 0) unit = 1;
+    }
+    d->ops++, d->values += n;
+    for (size_t i = 0; i < n; i++) {
+        double difference = fabs(value_at(t, a, i) - value_at(t, b, i)) / unit;
+        d->differing += difference != 0;
+        d->sum += difference;
+        if (difference <= d->worst && d->worst_op[0] != '\0') continue;
+        d->worst = difference;
+        snprintf(d->worst_op, sizeof d->worst_op, "%s", op_name);
+    }
+}
+
+static sw_code check_op(op_check *check, const sw_graph *graph, const sw_op *op, const void *const *values) {
+    sw_arena arena = SW_ARENA_EMPTY;
+    sw_program *program = NULL;
+    sw_binding inputs[SW_MAX_INPUTS] = {{0}}, output = {0};
+    const sw_tensor *out = graph->tensors[op->outputs[0]];
+    sw_graph *one = sw_graph_extract_op(&arena, graph, op);
+    output.data = sw_arena_alloc(&arena, (size_t)sw_tensor_bytes(out));
+    sw_code code = SW_OK;
+    if (one == NULL || output.data == NULL) code = SW_FAIL(check->err, SW_NO_MEMORY, "out of memory");
+    for (uint32_t i = 0; code == SW_OK && i < one->n_inputs; i++) {
+        uint32_t index = sw_graph_find(graph, one->tensors[one->inputs[i]]->name);
+        inputs[i].data = (void *)(uintptr_t)values[index];
+    }
+    if (code == SW_OK) code = check->emulator->ops->load(check->emulator, one, &program, check->err);
+    if (code == SW_OK) code = check->emulator->ops->execute(program, inputs, &output, NULL, NULL, check->err);
+    if (code == SW_OK)
+        count_differences(&check->by_type[op->type], out, op->name, values[op->outputs[0]], output.data);
+    if (program != NULL) check->emulator->ops->unload(program);
+    sw_arena_free(&arena);
+    return code;
+}
+
+static void observe(void *context, const sw_graph *graph, const sw_op *op, const void *const *values) {
+    op_check *check = context;
+    if (check->code != SW_OK || sw_op_get_info(op->type)->movement || !chosen(check, op->name)) return;
+    check->code = check_op(check, graph, op, values);
+}
+
+typedef struct step {
+    size_t cpu_top, emulator_top;
+    double gap, kl, sqnr_db; /* gap: between the CPU device's two greatest logits */
+} step;
+
+static size_t argmax(const float *x, size_t n, double *gap) {
+    size_t best = 0;
+    float second = -INFINITY;
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[best])
+            second = x[best], best = i;
+        else if (x[i] > second)
+            second = x[i];
+    if (gap != NULL) *gap = (double)x[best] - (double)second;
+    return best;
+}
+
+static double log_sum_exp(const float *x, size_t n, size_t top) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += exp((double)x[i] - (double)x[top]);
+    return (double)x[top] + log(sum);
+}
+
+static step compare_logits(const float *cpu, const float *emulator, size_t n) {
+    step s = {0};
+    s.cpu_top = argmax(cpu, n, &s.gap), s.emulator_top = argmax(emulator, n, NULL);
+    double za = log_sum_exp(cpu, n, s.cpu_top), zb = log_sum_exp(emulator, n, s.emulator_top), signal = 0,
+           noise = 0;
+    for (size_t i = 0; i < n; i++) {
+        double a = (double)cpu[i], b = (double)emulator[i];
+        s.kl += exp(a - za) * ((a - za) - (b - zb));
+        signal += a * a, noise += (a - b) * (a - b);
+    }
+    s.sqnr_db = noise > 0 ? 10 * log10(signal / noise) : INFINITY;
+    return s;
+}
+
+static void print_step(const sw_options *options, uint32_t number, const step *s) {
+    if (options->json)
+        printf("%s{\"step\": %u, \"cpu_top\": %zu, \"emulator_top\": %zu, \"gap\": %.6g, \"kl\": %.6g, "
+               "\"sqnr_db\": %.4g}",
+               number > 0 ? ",\n  " : "{\"steps\": [\n  ", number, s->cpu_top, s->emulator_top, s->gap, s->kl,
+               isfinite(s->sqnr_db) ? s->sqnr_db : 999.0);
+    else
+        printf("step %2u  cpu %6zu  emulator %6zu  %s  gap %7.4f  KL %.3e  SQNR %5.1f dB\n", number,
+               s->cpu_top, s->emulator_top, s->cpu_top == s->emulator_top ? "same " : "OTHER", s->gap, s->kl,
+               s->sqnr_db);
+    fflush(stdout);
+}
+
+static void print_ops(const sw_options *options, const op_check *check, bool quantized) {
+    if (options->json)
+        printf("],\n \"ops\": [");
+    else
+        printf("op by op, same inputs, layers 0, %u and %u; differences in %s:\n", check->n_layers / 2,
+               check->n_layers - 1,
+               quantized ? "steps of the output's encoding" : "parts of the output's greatest value");
+    bool first = true;
+    for (unsigned i = 0; i < SW_OP_COUNT; i++) {
+        const op_difference *d = &check->by_type[i];
+        if (d->ops == 0) continue;
+        const char *name = sw_op_get_info((sw_op_type)i)->name;
+        double share = (double)d->differing / (double)d->values, mean = d->sum / (double)d->values;
+        if (options->json)
+            printf("%s\n  {\"op\": \"%s\", \"count\": %llu, \"worst\": %.6g, \"mean\": %.6g, \"differing\": "
+                   "%.6g, \"at\": \"%s\"}",
+                   first ? "" : ",", name, (unsigned long long)d->ops, d->worst, mean, share, d->worst_op);
+        else
+            printf("  %-20s %4llu ops  worst %-8.4g mean %-8.3g differing %6.3f %%  worst at %s\n", name,
+                   (unsigned long long)d->ops, d->worst, mean, 100 * share, d->worst_op);
+        first = false;
+    }
+    if (options->json) printf("]}\n");
+}
+
+/* The prompt's ids: the user's, or the one of the main job. */
+static sw_code prompt_ids(const sw_options *options, sw_bundle *bundle, sw_ids *ids, sw_error *err) {
+    const char *text = options->n_prompts > 0
+                           ? options->prompts[0]
+                           : "I would like to learn python, could you teach me with a simple example?";
+    sw_tokenizer *tokenizer;
+    SW_TRY(sw_cli_bundle_tokenizer(bundle, &tokenizer, err));
+    sw_arena arena = SW_ARENA_EMPTY;
+    sw_span span = sw_span_of(text);
+    const sw_chat_message messages[2] = {
+        {sw_span_of("system"), sw_span_of(options->system_prompt != NULL ? options->system_prompt : "")},
+        {sw_span_of("user"), span}};
+    bool has_system = options->system_prompt != NULL;
+    sw_code code = SW_OK;
+    if (!options->raw)
+        code = sw_chat_render(sw_tokenizer_description(tokenizer)->chat_template, messages + !has_system,
+                              1u + has_system, 0, true, &arena, &span, err);
+    if (code == SW_OK)
+        code = sw_tokenizer_encode(tokenizer, span, SW_ENCODE_SPECIAL | SW_ENCODE_START, ids, err);
+    sw_arena_free(&arena);
+    sw_tokenizer_destroy(tokenizer);
+    return code;
+}
+
+typedef struct pair {
+    sw_device *cpu, *emulator;
+    sw_session *on_cpu, *on_emulator;
+    float *cpu_logits, *emulator_logits;
+} pair;
+
+static sw_code compare_steps(const sw_options *options, const sw_decoder *decoder, pair *p,
+                             const sw_ids *prompt, op_check *check, sw_error *err) {
+    size_t vocab = decoder->hparams.vocab, same = 0;
+    double worst_sqnr = INFINITY, sum_kl = 0;
+    const int32_t *ids = prompt->data;
+    size_t n_ids = prompt->count;
+    int32_t next;
+    for (uint32_t i = 0; i <= options->tokens; i++) {
+        /* Single ops: in the prompt's chunks and in the first decode step. */
+        sw_session_observe(p->on_cpu, i <= 1 ? observe : NULL, check);
+        SW_TRY(sw_session_feed(p->on_cpu, ids, n_ids, p->cpu_logits, NULL, err));
+        if (check->code != SW_OK) return check->code;
+        SW_TRY(sw_session_feed(p->on_emulator, ids, n_ids, p->emulator_logits,
+                               i == 0 ? "prompt on the emulator" : NULL, err));
+        step s = compare_logits(p->cpu_logits, p->emulator_logits, vocab);
+        print_step(options, i, &s);
+        same += s.cpu_top == s.emulator_top;
+        sum_kl += s.kl;
+        worst_sqnr = fmin(worst_sqnr, s.sqnr_db);
+        next = (int32_t)s.cpu_top;
+        ids = &next, n_ids = 1;
+    }
+    print_ops(options, check, sw_dtype_quantized(decoder->graphs[0]->tensors[0]->dtype));
+    sw_log(SW_LOG_INFO, "top-1 agreement %zu of %u, mean KL %.3e, least SQNR %.1f dB", same,
+           options->tokens + 1, sum_kl / (options->tokens + 1), worst_sqnr);
+    return SW_OK;
+}
+
+sw_code sw_cmd_compare(const sw_options *options, sw_error *err) {
+    sw_bundle bundle;
+    SW_TRY(sw_bundle_open(&bundle, options->operand, err));
+    pair p = {0};
+    sw_pool *pool = NULL;
+    sw_ids ids = {0};
+    op_check check = {.n_layers = bundle.decoder.hparams.n_layers, .err = err};
+    size_t vocab = bundle.decoder.hparams.vocab;
+    sw_code code = prompt_ids(options, &bundle, &ids, err);
+    if (code == SW_OK && ids.count + options->tokens > bundle.decoder.context_len)
+        code = SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "the prompt's %zu tokens and %u steps don't fit the context of %u", ids.count,
+                       options->tokens, bundle.decoder.context_len);
+    if (code == SW_OK) code = sw_pool_create(&pool, options->threads, err);
+    if (code == SW_OK) code = sw_cli_open_device(options, &bundle.manifest, "cpu", pool, &p.cpu, err);
+    if (code == SW_OK)
+        code = sw_cli_open_device(options, &bundle.manifest, "htp-emulator", pool, &p.emulator, err);
+    check.emulator = p.emulator;
+    if (code == SW_OK) code = sw_session_create(&p.on_cpu, &bundle.decoder, p.cpu, err);
+    if (code == SW_OK) code = sw_session_create(&p.on_emulator, &bundle.decoder, p.emulator, err);
+    p.cpu_logits = malloc(vocab * sizeof *p.cpu_logits),
+    p.emulator_logits = malloc(vocab * sizeof *p.emulator_logits);
+    if (code == SW_OK && (p.cpu_logits == NULL || p.emulator_logits == NULL))
+        code = SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    if (code == SW_OK) code = compare_steps(options, &bundle.decoder, &p, &ids, &check, err);
+    free(p.cpu_logits), free(p.emulator_logits);
+    sw_session_destroy(p.on_cpu), sw_session_destroy(p.on_emulator);
+    if (p.cpu != NULL) p.cpu->ops->destroy(p.cpu);
+    if (p.emulator != NULL) p.emulator->ops->destroy(p.emulator);
+    sw_pool_destroy(pool);
+    sw_ids_free(&ids);
+    sw_bundle_close(&bundle);
+    return code;
+}

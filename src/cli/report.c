@@ -1,0 +1,71 @@
+/* report.c: figures of compiled graphs as text. */
+#include "cli/report.h"
+
+#include <string.h>
+
+const char *sw_bytes_text(uint64_t bytes, char out[32]) {
+    if (bytes < 10000)
+        snprintf(out, 32, "%llu B", (unsigned long long)bytes);
+    else if (bytes < 1000000)
+        snprintf(out, 32, "%.1f kB", (double)bytes / 1e3);
+    else
+        snprintf(out, 32, "%.1f MB", (double)bytes / 1e6);
+    return out;
+}
+
+const char *sw_graph_line(const sw_manifest_graph *g, char out[SW_LINE_BYTES]) {
+    char spill[32], read[32], write[32];
+    int n = snprintf(out, SW_LINE_BYTES, "%s: SLC allocator %s, spill-fill %s, VTCM %llu MB", g->name,
+                     g->slc_allocator ? "on" : "off", sw_bytes_text(g->spill_fill_bytes, spill),
+                     (unsigned long long)(g->vtcm_bytes >> 20));
+    if (g->ddr.known && n > 0 && n < SW_LINE_BYTES)
+        n += snprintf(out + n, SW_LINE_BYTES - (size_t)n, ", DDR read %s, write %s",
+                      sw_bytes_text(g->ddr.read, read), sw_bytes_text(g->ddr.write, write));
+    if (g->ddr.known && g->ddr.spill + g->ddr.fill > 0 && n > 0 && n < SW_LINE_BYTES)
+        snprintf(out + n, SW_LINE_BYTES - (size_t)n, " (of these spill %s, fill %s)",
+                 sw_bytes_text(g->ddr.spill, spill), sw_bytes_text(g->ddr.fill, read));
+    return out;
+}
+
+const char *sw_ops_line(const sw_manifest_graph *g, uint32_t n_layers, char out[SW_LINE_BYTES]) {
+    uint32_t total = 0;
+    for (unsigned i = 0; i < SW_OP_COUNT; i++) total += g->op_counts[i];
+    uint32_t converts = g->op_counts[SW_OP_CONVERT];
+    snprintf(out, SW_LINE_BYTES, "%u ops, %u a layer, %u Convert (%u a layer)", total, total / n_layers,
+             converts, converts / n_layers);
+    return out;
+}
+
+static void print_graph(const sw_manifest_graph *g, uint32_t n_layers, FILE *stream) {
+    char line[SW_LINE_BYTES];
+    fprintf(stream, "%s\n", sw_graph_line(g, line));
+    fprintf(stream, "  AR length %u; %s; finalize %.1f s\n", g->ar_len, sw_ops_line(g, n_layers, line),
+            g->finalize_seconds);
+    fprintf(stream, " ");
+    for (unsigned i = 0; i < SW_OP_COUNT; i++)
+        if (g->op_counts[i] > 0)
+            fprintf(stream, " %s %u", sw_op_get_info((sw_op_type)i)->name, g->op_counts[i]);
+    fputc('\n', stream);
+}
+
+void sw_manifest_print(const sw_manifest *m, FILE *stream) {
+    const sw_hparams *h = &m->hparams;
+    char bytes[32];
+    fprintf(stream, "model: %s, %s, %u layers of width %u, %u heads on %u KV heads, vocabulary %u\n",
+            h->name[0] != '\0' ? h->name : "unnamed", h->architecture, h->n_layers, h->hidden, h->n_heads,
+            h->n_kv_heads, h->vocab);
+    fprintf(stream, "recipe: %s, KV cache %s; %s mode, context %u", m->recipe, sw_dtype_name(m->kv_type),
+            sw_model_mode_name(m->mode), m->context_len);
+    if (m->mode == SW_MODE_HYBRID) fprintf(stream, ", prefill AR %u", m->prefill_ar_len);
+    fprintf(stream, "\ntarget: %s (SoC %u, V%u), VTCM %u MB, O%u, weights %s, compiler %s\n", m->soc_name,
+            m->soc_id, m->htp_arch, m->vtcm_mb, m->opt_level,
+            m->weight_sharing ? "shared by the graphs" : "a copy a graph",
+            m->qnn_build_id != NULL ? m->qnn_build_id : "none");
+    for (uint32_t i = 0; i < m->n_graphs; i++) print_graph(&m->graphs[i], h->n_layers, stream);
+    fprintf(stream, "spill-fill buffer: %s, as large as the largest graph's need\n",
+            sw_bytes_text(m->spill_fill_buffer_bytes, bytes));
+    if (m->calibration != NULL) fprintf(stream, "calibration: %s\n", m->calibration);
+    for (uint32_t i = 0; i < m->n_parts; i++)
+        fprintf(stream, "part: %-9s %12llu bytes  %s\n", sw_part_kind_name(m->parts[i].kind),
+                (unsigned long long)m->parts[i].bytes, m->parts[i].path);
+}

@@ -1,0 +1,24 @@
+/* report.h: lines about graphs that compile and inspect both print. */
+#ifndef SW_CLI_REPORT_H
+#define SW_CLI_REPORT_H
+
+#include <stdio.h>
+
+#include "bundle/manifest.h"
+
+enum { SW_LINE_BYTES = 256 };
+
+/* "prefill_forward: SLC allocator on, spill-fill 0 B, VTCM 8 MB, DDR read 142.2 MB, write 3.8 MB". DDR
+ * figures are those of Qualcomm's compiler, bytes a call. Returns out. */
+const char *sw_graph_line(const sw_manifest_graph *g, char out[SW_LINE_BYTES]);
+
+/* "1098 ops, 36 a layer, 60 Convert (2 a layer)". */
+const char *sw_ops_line(const sw_manifest_graph *g, uint32_t n_layers, char out[SW_LINE_BYTES]);
+
+/* "8 MB", "3.8 MB", "512 B": decimal megabytes as in data rates; MiB that are whole are VTCM's. */
+const char *sw_bytes_text(uint64_t bytes, char out[32]);
+
+/* The whole description of a compiled bundle. */
+void sw_manifest_print(const sw_manifest *m, FILE *stream);
+
+#endif
