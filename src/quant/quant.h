@@ -40,16 +40,26 @@ typedef struct sw_quantize_report {
 
 /* Gives every tensor of every graph its type and encoding, and puts a Convert where widths meet: never
  * between equal ones. ranges may be NULL for a float recipe. Constants get their types; their data comes from
- * sw_quantize_constant. */
+ * sw_quantize_constant. After an error the decoder is only good for sw_decoder_free. */
 sw_code sw_quantize_types(sw_decoder *decoder, const sw_recipe *recipe, const sw_ranges *ranges,
                           sw_error *err) SW_MUST_CHECK;
 
 /* One constant's values as its type, from its view in the checkpoint: data [sw_tensor_bytes(t)]. Fills the
- * encoding, or channel_scales (in the decoder's arena). */
+ * encoding, or channel_scales (in the decoder's arena). t->data stays as it is: how long data lives is the
+ * caller's affair. pool may be NULL. Errors: SW_BAD_DATA (a value that isn't finite), SW_UNSUPPORTED (beyond
+ * f16), SW_INVALID_ARGUMENT (no view), SW_NO_MEMORY. */
 sw_code sw_quantize_constant(sw_decoder *decoder, sw_tensor *t, void *data, sw_pool *pool,
                              sw_error *err) SW_MUST_CHECK;
 
 /* After all constants have their scales. */
 void sw_quantize_get_report(const sw_decoder *decoder, sw_quantize_report *out);
+
+/* The text to calibrate with where the user gives none: data/calibration.txt, UTF-8, static. Documents stand
+ * between lines that hold a form feed alone; special tokens (<|im_start|>) are written out. */
+const char *sw_calibration_default_text(size_t *size);
+
+/* Cuts the next document off a text of that form: moves *rest behind it. False at the end. Documents of white
+ * space alone are passed over. */
+bool sw_calibration_next_document(sw_span *rest, sw_span *document);
 
 #endif
