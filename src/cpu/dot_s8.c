@@ -14,6 +14,10 @@ void sw_dot_u8s8_scalar(const uint8_t *x, size_t n_x, const int8_t *w, size_t n_
 }
 
 const sw_dot_variant sw_dot_variants[] = {
+#if defined(__x86_64__)
+    {SW_ISA_AVX512, sw_dot_u8s8_avx512},
+    {SW_ISA_AVX2, sw_dot_u8s8_avx2},
+#endif
     {SW_ISA_SCALAR, sw_dot_u8s8_scalar},
 };
 const size_t sw_dot_variant_count = sizeof sw_dot_variants / sizeof *sw_dot_variants;

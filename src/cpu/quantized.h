@@ -9,6 +9,15 @@ static inline bool sw_is_unsigned_quantized(const sw_tensor *t) {
     return t->dtype == SW_U8 || t->dtype == SW_U16;
 }
 
+/* True where t has the values of like, whatever its rank. */
+static inline bool sw_same_elements(const sw_tensor *t, const sw_tensor *like) {
+    return sw_tensor_elements(t) == sw_tensor_elements(like);
+}
+
+static inline size_t sw_last_dim(const sw_tensor *t) {
+    return t->dims[t->rank - 1];
+}
+
 /* Element i of u8 or u16 data. */
 static inline int32_t sw_load_unsigned(const void *data, sw_dtype type, size_t i) {
     return type == SW_U8 ? ((const uint8_t *)data)[i] : ((const uint16_t *)data)[i];
@@ -41,6 +50,7 @@ size_t sw_quantized_fully_connected_scratch(const sw_op_call *call);
 void sw_quantized_fully_connected_run(const sw_op_call *call);
 
 bool sw_quantized_matmul_matches(const sw_op_call *call);
+sw_code sw_quantized_matmul_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
 size_t sw_quantized_matmul_scratch(const sw_op_call *call);
 void sw_quantized_matmul_run(const sw_op_call *call);
 

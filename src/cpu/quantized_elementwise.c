@@ -90,13 +90,13 @@ void sw_quantized_binary_run(const sw_op_call *call) {
     const sw_tensor *y = call->out;
     size_t width = y->dims[y->rank - 1];
     sw_op_call copy = *call;
-    if (width == 0) return;
     sw_pool_for(call->pool, (size_t)sw_tensor_elements(y) / width, 1 + ELEMENTS_PER_RANGE / width,
                 binary_rows, &copy);
 }
 
 bool sw_quantized_sigmoid_matches(const sw_op_call *call) {
-    return sw_is_unsigned_quantized(call->in[0]) && call->out->dtype == call->in[0]->dtype;
+    return sw_is_unsigned_quantized(call->in[0]) && call->out->dtype == call->in[0]->dtype &&
+           sw_same_elements(call->out, call->in[0]);
 }
 
 /* One output for each input value. */
@@ -131,6 +131,7 @@ void sw_quantized_sigmoid_run(const sw_op_call *call) {
 
 bool sw_quantized_convert_matches(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *y = call->out;
+    if (!sw_same_elements(y, x)) return false;
     return (sw_is_unsigned_quantized(x) && (sw_is_unsigned_quantized(y) || y->dtype == SW_F32)) ||
            (x->dtype == SW_F32 && sw_is_unsigned_quantized(y));
 }

@@ -23,7 +23,9 @@ static int64_t floor_div_256(int64_t v) {
 bool sw_quantized_fully_connected_matches(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *w = call->in[1], *y = call->out;
     return sw_is_unsigned_quantized(x) && w->dtype == SW_S8 && w->kind == SW_TENSOR_CONSTANT &&
-           y->dtype == x->dtype && w->rank == 2 && w->dims[1] <= SW_DOT_MAX_TERMS;
+           y->dtype == x->dtype && w->rank == 2 && w->dims[1] <= SW_DOT_MAX_TERMS &&
+           sw_last_dim(x) == w->dims[1] && sw_last_dim(y) == w->dims[0] &&
+           sw_tensor_elements(x) / w->dims[1] == sw_tensor_elements(y) / w->dims[0];
 }
 
 sw_code sw_quantized_fully_connected_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
@@ -101,8 +103,7 @@ static void channels(void *context, size_t begin, size_t end) {
 void sw_quantized_fully_connected_run(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *w = call->in[1];
     job j = {call, call->in_data[0], 0, w->dims[1], w->dims[0]};
-    size_t elements = (size_t)sw_tensor_elements(x);
-    j.rows = j.in > 0 ? elements / j.in : 0;
+    j.rows = (size_t)sw_tensor_elements(x) / j.in;
     if (x->dtype == SW_U16) {
         const uint16_t *values = call->in_data[0];
         uint8_t *planes = call->scratch;

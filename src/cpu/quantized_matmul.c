@@ -23,8 +23,23 @@ static shape shape_of(const sw_op_call *call) {
 
 bool sw_quantized_matmul_matches(const sw_op_call *call) {
     const sw_tensor *a = call->in[0], *b = call->in[1], *y = call->out;
-    return sw_is_unsigned_quantized(a) && sw_is_unsigned_quantized(b) && sw_is_unsigned_quantized(y) &&
-           a->rank >= 2 && b->rank == a->rank && a->dims[a->rank - 1] <= SW_DOT_MAX_TERMS;
+    if (!sw_is_unsigned_quantized(a) || !sw_is_unsigned_quantized(b) || !sw_is_unsigned_quantized(y) ||
+        a->rank < 2 || b->rank != a->rank || y->rank != a->rank)
+        return false;
+    for (uint32_t i = 0; i + 2 < a->rank; i++)
+        if (b->dims[i] != a->dims[i] || y->dims[i] != a->dims[i]) return false;
+    shape s = shape_of(call);
+    size_t terms = b->dims[b->rank - (call->op->params.matmul.transpose_in1 ? 1 : 2)];
+    return terms == s.k && s.k <= SW_DOT_MAX_TERMS && y->dims[y->rank - 2] == s.m && sw_last_dim(y) == s.n;
+}
+
+/* The dot product, chosen once. */
+sw_code sw_quantized_matmul_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    sw_dot_u8s8 **dot = sw_arena_alloc(arena, sizeof *dot);
+    if (dot == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    *dot = sw_dot_choose();
+    call->prepared = dot;
+    return SW_OK;
 }
 
 /* Each batch entry: a's rows [m][planes][k], b's rows [n][planes][k], then the sums of each row, 64-bit. */
@@ -138,7 +153,7 @@ static void entries(void *context, size_t begin, size_t end) {
 }
 
 void sw_quantized_matmul_run(const sw_op_call *call) {
-    job j = {call, shape_of(call), 0, sw_dot_choose()};
+    job j = {call, shape_of(call), 0, *(sw_dot_u8s8 **)call->prepared};
     j.stride = (entry_bytes(&j.s) + 63) / 64 * 64;
     sw_pool_for(call->pool, j.s.batch, 1, entries, &j);
 }

@@ -4,10 +4,6 @@
 
 #include "cpu/quantized.h"
 
-static size_t last_dim(const sw_tensor *t) {
-    return t->rank > 0 ? t->dims[t->rank - 1] : 1;
-}
-
 /* e^x = 2^n * e^r, |r| <= ln 2 / 2, the series of e^r to the double's end. */
 double sw_exp_of_negative(double x) {
     if (!(x > -700)) return 0;
@@ -21,13 +17,13 @@ double sw_exp_of_negative(double x) {
 bool sw_quantized_rms_norm_matches(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
     return sw_is_unsigned_quantized(x) && sw_is_unsigned_quantized(gamma) && y->dtype == x->dtype &&
-           gamma->rank == 1 && gamma->dims[0] == last_dim(x);
+           sw_same_elements(y, x) && gamma->rank == 1 && gamma->dims[0] == sw_last_dim(x);
 }
 
 static void rms_norm_rows(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
     const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
-    const size_t c = last_dim(x);
+    const size_t c = sw_last_dim(x);
     const int32_t max = sw_dtype_max(y->dtype);
     const double scale = x->encoding.scale;
     for (size_t r = begin; r < end; r++) {
@@ -49,13 +45,14 @@ static void rms_norm_rows(void *context, size_t begin, size_t end) {
 }
 
 void sw_quantized_rms_norm_run(const sw_op_call *call) {
-    size_t c = last_dim(call->in[0]);
     sw_op_call copy = *call;
-    sw_pool_for(call->pool, c > 0 ? (size_t)sw_tensor_elements(call->in[0]) / c : 0, 1, rms_norm_rows, &copy);
+    sw_pool_for(call->pool, (size_t)sw_tensor_elements(call->in[0]) / sw_last_dim(call->in[0]), 1,
+                rms_norm_rows, &copy);
 }
 
 bool sw_quantized_softmax_matches(const sw_op_call *call) {
-    return sw_is_unsigned_quantized(call->in[0]) && call->out->dtype == call->in[0]->dtype;
+    return sw_is_unsigned_quantized(call->in[0]) && call->out->dtype == call->in[0]->dtype &&
+           sw_same_elements(call->out, call->in[0]);
 }
 
 /* u8: e^-(d * step) for each distance d to the row's greatest value. */
@@ -72,7 +69,7 @@ sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error
 static void softmax_rows(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
     const sw_tensor *x = call->in[0], *y = call->out;
-    const size_t c = last_dim(x);
+    const size_t c = sw_last_dim(x);
     const double step = (double)x->encoding.scale * call->op->params.softmax.beta;
     const double *table = call->prepared;
     const int32_t max = sw_dtype_max(y->dtype);
@@ -98,16 +95,18 @@ static void softmax_rows(void *context, size_t begin, size_t end) {
 }
 
 void sw_quantized_softmax_run(const sw_op_call *call) {
-    size_t c = last_dim(call->in[0]);
     sw_op_call copy = *call;
-    sw_pool_for(call->pool, c > 0 ? (size_t)sw_tensor_elements(call->in[0]) / c : 0, 1, softmax_rows, &copy);
+    sw_pool_for(call->pool, (size_t)sw_tensor_elements(call->in[0]) / sw_last_dim(call->in[0]), 1,
+                softmax_rows, &copy);
 }
 
 bool sw_quantized_rotary_matches(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2];
     return sw_is_unsigned_quantized(x) && sw_is_unsigned_quantized(cosine) &&
            sw_is_unsigned_quantized(sine) && call->out->dtype == x->dtype && x->rank == 4 &&
-           x->dims[3] % 2 == 0;
+           sw_same_elements(call->out, x) && x->dims[3] % 2 == 0 && x->dims[0] == 1 &&
+           sw_tensor_elements(cosine) == (uint64_t)x->dims[2] * (x->dims[3] / 2) &&
+           sw_same_elements(sine, cosine);
 }
 
 /* Rows are (head, position); row r has position r % n. */
