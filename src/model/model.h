@@ -1,8 +1,8 @@
 /* model.h: a decoder's hyperparameters and views of its weights, whatever file they came from.
  *
- * A view borrows the mapped checkpoint and turns one row at a time into float, so that a model never has to be
- * in memory as float. Rows of q and k come out in halves order for RoPE (row h * head_dim + i pairs with row
- * h * head_dim + i + head_dim / 2), however the file stores them. */
+ * A view borrows the mapped checkpoint and turns one row at a time into float, so that a model never has to
+ * be in memory as float. Rows of q and k come out in halves order for RoPE (row h * head_dim + i pairs with
+ * row h * head_dim + i + head_dim / 2), however the file stores them. */
 #ifndef SW_MODEL_MODEL_H
 #define SW_MODEL_MODEL_H
 
@@ -47,17 +47,30 @@ typedef enum sw_weight_id {
         SW_WEIGHT_COUNT
 } sw_weight_id;
 
-typedef enum sw_storage { /* how the file stores values */
-    SW_STORE_F32,
-    SW_STORE_F16,
-    SW_STORE_BF16,
-    SW_STORE_Q4_0,
-    SW_STORE_Q4_1,
-    SW_STORE_Q5_0,
-    SW_STORE_Q5_1,
-    SW_STORE_Q8_0,
-    SW_STORE_COUNT
+/* How the file stores values, once: enumerator, ggml's name, GGUF's number, values and bytes of a block. */
+#define SW_STORAGES(X)                                                                                       \
+    X(SW_STORE_F32, "F32", 0, 1, 4)                                                                          \
+    X(SW_STORE_F16, "F16", 1, 1, 2)                                                                          \
+    X(SW_STORE_BF16, "BF16", 30, 1, 2)                                                                       \
+    X(SW_STORE_Q4_0, "Q4_0", 2, 32, 18)                                                                      \
+    X(SW_STORE_Q4_1, "Q4_1", 3, 32, 20)                                                                      \
+    X(SW_STORE_Q5_0, "Q5_0", 6, 32, 22)                                                                      \
+    X(SW_STORE_Q5_1, "Q5_1", 7, 32, 24)                                                                      \
+    X(SW_STORE_Q8_0, "Q8_0", 8, 32, 34)
+
+typedef enum sw_storage {
+#define SW_STORAGE_ENUM(id, name, gguf_type, values, bytes) id,
+    SW_STORAGES(SW_STORAGE_ENUM)
+#undef SW_STORAGE_ENUM
+        SW_STORE_COUNT
 } sw_storage;
+
+typedef struct sw_storage_info {
+    const char *name;
+    uint32_t gguf_type, block_values, block_bytes;
+} sw_storage_info;
+
+extern const sw_storage_info sw_storage_infos[SW_STORE_COUNT];
 
 /* One [rows, cols] matrix in the file; plain data, borrowed from the model. */
 typedef struct sw_weight {
@@ -72,6 +85,10 @@ typedef struct sw_weight {
 /* Row r as cols floats, exactly what the storage says. out must hold cols floats. Thread-safe. */
 void sw_weight_row(const sw_weight *w, uint32_t r, float *out);
 
+/* SW_BAD_DATA where a stored float (a value, a block's scale or minimum) is NaN or infinite; the sentence
+ * names tensor and block, or row and column. Reads all of the tensor. */
+sw_code sw_weight_check_values(const sw_weight *w, sw_error *err) SW_MUST_CHECK;
+
 typedef struct sw_model {
     sw_hparams hparams;
     sw_arena arena;       /* of the views and names */
@@ -85,9 +102,12 @@ const sw_weight *sw_model_weight(const sw_model *model, sw_weight_id id, uint32_
 /* "embedding", "layer_3.q_proj", ... into out. */
 void sw_weight_ir_name(sw_weight_id id, uint32_t layer, char *out, size_t size);
 
-/* Opens a GGUF file. Checks every size, shape and hyperparameter before it returns; an error names file, key or
- * tensor, what was found and what would be right. Errors: SW_NOT_FOUND, SW_IO, SW_BAD_DATA, SW_UNSUPPORTED. */
+/* Opens a GGUF file. Checks every size, shape and hyperparameter before it returns; an error names file, key
+ * or tensor, what was found and what would be right. Errors: SW_NOT_FOUND, SW_IO, SW_BAD_DATA,
+ * SW_UNSUPPORTED. */
 sw_code sw_model_open(sw_model *model, const char *path, sw_error *err) SW_MUST_CHECK;
-void sw_model_close(sw_model *model);
+/* The same from an open file, which the model then owns; on an error it is closed. */
+sw_code sw_model_open_gguf(sw_model *model, struct sw_gguf *gguf, sw_error *err) SW_MUST_CHECK;
+void sw_model_close(sw_model *model); /* no-op on a model that failed to open */
 
 #endif
