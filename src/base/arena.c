@@ -1,4 +1,5 @@
-/* arena.c: a linked list of chunks, filled from the front. */
+/* arena.c: a linked list of chunks, filled from the front. Under AddressSanitizer a gap that may not be
+ * touched follows each block, as one would from malloc. */
 #include "base/arena.h"
 
 #include <stdarg.h>
@@ -7,7 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UNDER_ASAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define UNDER_ASAN 1
+#endif
+
 enum { ALIGNMENT = 64, CHUNK_BYTES = 256 * 1024 };
+
+#if defined(UNDER_ASAN)
+#include <sanitizer/asan_interface.h>
+enum { GAP_BYTES = ALIGNMENT };
+#else
+#define ASAN_POISON_MEMORY_REGION(at, size)   ((void)(at), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(at, size) ((void)(at), (void)(size))
+enum { GAP_BYTES = 0 };
+#endif
 
 /* Padded to ALIGNMENT, so that the first block behind it is aligned too. */
 struct sw_arena_chunk {
@@ -18,10 +36,12 @@ void *sw_arena_alloc(sw_arena *arena, size_t size) {
     if (size > SIZE_MAX / 2) return NULL;
     size_t padded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (padded == 0) padded = ALIGNMENT;
+    padded += GAP_BYTES;
     if (arena->chunk == NULL || padded > arena->capacity - arena->used) {
         size_t capacity = padded > CHUNK_BYTES ? padded : CHUNK_BYTES;
         sw_arena_chunk *chunk = aligned_alloc(ALIGNMENT, sizeof *chunk + capacity);
         if (chunk == NULL) return NULL;
+        ASAN_POISON_MEMORY_REGION(chunk + 1, capacity);
         chunk->next = arena->chunk;
         arena->chunk = chunk;
         arena->used = 0;
@@ -30,7 +50,8 @@ void *sw_arena_alloc(sw_arena *arena, size_t size) {
     }
     void *block = (char *)(arena->chunk + 1) + arena->used;
     arena->used += padded;
-    return memset(block, 0, padded);
+    ASAN_UNPOISON_MEMORY_REGION(block, size);
+    return memset(block, 0, size);
 }
 
 void *sw_arena_array(sw_arena *arena, size_t count, size_t size) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 const uint8_t *sw_cursor_take(sw_cursor *c, uint64_t n) {
-    if (n > sw_cursor_left(c)) return NULL;
+    if (c->data == NULL || n > sw_cursor_left(c)) return NULL;
     const uint8_t *at = c->data + c->pos;
     c->pos += n;
     return at;

@@ -34,10 +34,10 @@ typedef struct sw_cursor {
 } sw_cursor;
 
 static inline uint64_t sw_cursor_left(const sw_cursor *c) {
-    return c->size - c->pos;
+    return c->pos < c->size ? c->size - c->pos : 0;
 }
 
-/* Next n bytes, or NULL (and no move) where fewer are left. */
+/* Next n bytes, or NULL (and no move) where fewer are left, or where data is NULL. */
 const uint8_t *sw_cursor_take(sw_cursor *c, uint64_t n);
 bool sw_cursor_u8(sw_cursor *c, uint8_t *out);
 bool sw_cursor_u16(sw_cursor *c, uint16_t *out);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,10 @@ void sw_file_report_shrinking(void) {
     sigaction(SIGBUS, &action, NULL);
 }
 
+static const char *kind_name(mode_t mode) {
+    return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a fifo" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
 /* Opens a regular file for reading; O_NONBLOCK so that a fifo is refused and not waited for. */
 static sw_code open_regular(const char *path, int *fd, uint64_t *size, sw_error *err) {
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -65,8 +70,7 @@ static sw_code open_regular(const char *path, int *fd, uint64_t *size, sw_error 
     }
     if (!S_ISREG(st.st_mode)) {
         close(*fd);
-        const char *what = S_ISDIR(st.st_mode) ? "a folder" : S_ISFIFO(st.st_mode) ? "a fifo" : "a device";
-        return SW_FAIL(err, SW_IO, "%s: is %s, wanted a regular file", path, what);
+        return SW_FAIL(err, SW_IO, "%s: is %s, wanted a regular file", path, kind_name(st.st_mode));
     }
     *size = (uint64_t)st.st_size;
     return SW_OK;
@@ -75,7 +79,7 @@ static sw_code open_regular(const char *path, int *fd, uint64_t *size, sw_error 
 sw_code sw_file_map_open(sw_file_map *map, const char *path, sw_error *err) {
     *map = (sw_file_map){0};
     int fd;
-    uint64_t size;
+    uint64_t size = 0;
     SW_TRY(open_regular(path, &fd, &size, err));
     char *copy = strdup(path);
     void *data = NULL;
@@ -105,16 +109,18 @@ void sw_file_map_close(sw_file_map *map) {
 }
 
 void sw_file_map_drop_pages(const sw_file_map *map, uint64_t offset, uint64_t size) {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), begin = (offset + page - 1) / page * page;
-    if (map->data == NULL || offset + size < begin || offset + size > map->size) return;
-    uint64_t end = (offset + size) / page * page;
+    if (map->data == NULL || offset > map->size || size > map->size - offset) return;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t begin = (offset + page - 1) / page * page, end = (offset + size) / page * page;
     if (end > begin) madvise((void *)(uintptr_t)(map->data + begin), (size_t)(end - begin), MADV_DONTNEED);
 }
 
 sw_code sw_file_read(const char *path, uint64_t limit, sw_arena *arena, char **out, size_t *size,
                      sw_error *err) {
+    *out = NULL;
+    *size = 0;
     int fd;
-    uint64_t bytes;
+    uint64_t bytes = 0;
     SW_TRY(open_regular(path, &fd, &bytes, err));
     sw_code code = SW_OK;
     char *text = NULL;
@@ -134,9 +140,10 @@ sw_code sw_file_read(const char *path, uint64_t limit, sw_arena *arena, char **o
             done += (size_t)n;
     }
     close(fd);
+    if (code != SW_OK) return code;
     *out = text;
     *size = (size_t)bytes;
-    return code;
+    return SW_OK;
 }
 
 static sw_code sync_folder_of(const char *path, sw_error *err) {
@@ -155,30 +162,37 @@ static sw_code sync_folder_of(const char *path, sw_error *err) {
     return code;
 }
 
+/* Creates w->temporary = path.PID-N with the mode that open() gives. O_EXCL and the counter keep two writers
+ * apart, also from what a killed process of the same number left. */
+static int create_temporary(sw_file_writer *w, size_t capacity) {
+    static atomic_uint counter;
+    for (;;) {
+        snprintf(w->temporary, capacity, "%s.%ld-%u", w->path, (long)getpid(), atomic_fetch_add(&counter, 1));
+        int fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+}
+
 sw_code sw_file_writer_open(sw_file_writer *w, const char *path, sw_error *err) {
     *w = (sw_file_writer){0};
-    static const char suffix[] = ".XXXXXX"; /* two writers don't meet */
-    size_t length = strlen(path);
+    /* The rename would put a file in the place of a fifo or a device: /dev/null, for root. */
+    struct stat st;
+    if (path[0] == '\0') return SW_FAIL(err, SW_INVALID_ARGUMENT, "the name of a file to write is empty");
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return SW_FAIL(err, SW_IO, "%s: is %s, wanted a regular file or none", path, kind_name(st.st_mode));
+    size_t capacity = strlen(path) + 40; /* a dot, two numbers, a dash */
     w->path = strdup(path);
-    w->temporary = malloc(length + sizeof suffix);
+    w->temporary = malloc(capacity);
     if (w->path == NULL || w->temporary == NULL) {
         sw_file_writer_discard(w);
         return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", path);
     }
-    memcpy(w->temporary, path, length);
-    memcpy(w->temporary + length, suffix, sizeof suffix);
-    int fd = mkostemp(w->temporary, O_CLOEXEC);
-    if (fd < 0 || (w->stream = fdopen(fd, "wb")) == NULL) {
-        sw_code code = SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(errno));
-        if (fd >= 0) close(fd), unlink(w->temporary);
-        free(w->path), free(w->temporary);
-        *w = (sw_file_writer){0};
-        return code;
-    }
-    mode_t mask = umask(0); /* mkostemp makes 0600; give what open() would have */
-    umask(mask);
-    fchmod(fd, 0666 & ~mask);
-    return SW_OK;
+    int fd = create_temporary(w, capacity);
+    if (fd >= 0 && (w->stream = fdopen(fd, "wb")) != NULL) return SW_OK;
+    sw_code code = SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(errno));
+    if (fd >= 0) close(fd), unlink(w->temporary);
+    sw_file_writer_discard(w);
+    return code;
 }
 
 sw_code sw_file_writer_write(sw_file_writer *w, const void *data, size_t size, sw_error *err) {
@@ -188,7 +202,9 @@ sw_code sw_file_writer_write(sw_file_writer *w, const void *data, size_t size, s
 
 sw_code sw_file_writer_commit(sw_file_writer *w, sw_error *err) {
     sw_code code = SW_OK;
-    if (fflush(w->stream) != 0 || fsync(fileno(w->stream)) != 0)
+    if (ferror(w->stream)) /* an earlier fprintf or fwrite on the stream, which the caller didn't look at */
+        code = SW_FAIL(err, SW_IO, "%s: a write failed", w->path);
+    else if (fflush(w->stream) != 0 || fsync(fileno(w->stream)) != 0)
         code = SW_FAIL(err, SW_IO, "%s: can't write: %s", w->path, strerror(errno));
     if (fclose(w->stream) != 0 && code == SW_OK)
         code = SW_FAIL(err, SW_IO, "%s: can't close: %s", w->path, strerror(errno));

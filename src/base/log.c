@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static sw_log_level current_level = SW_LOG_INFO;
+static _Atomic sw_log_level current_level = SW_LOG_INFO;
 static bool bar_on_screen;
 static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -100,8 +100,7 @@ void sw_pool_for(sw_pool *pool, size_t count, size_t grain, sw_pool_body *body, 
         return;
     }
     /* About four ranges a thread, so that a slow one can be made up for. */
-    size_t grains = (count + grain - 1) / grain,
-           per = (grains + 4 * pool->n_threads - 1) / (4 * pool->n_threads);
+    size_t grains = (count - 1) / grain + 1, per = (grains + 4 * pool->n_threads - 1) / (4 * pool->n_threads);
     pthread_mutex_lock(&pool->lock);
     pool->body = body, pool->context = context;
     pool->count = count, pool->step = per * grain;

@@ -15,7 +15,8 @@ unsigned sw_pool_threads(const sw_pool *pool);
 
 /* Calls body(context, begin, end) on ranges that cover [0, count) once, each a multiple of grain long (but
  * for the last), and returns when all are done. Ranges run in any order on any thread: the result must not
- * depend on the cut. pool NULL runs all on the caller. */
+ * depend on the cut. pool NULL runs all on the caller. One loop at a time: not from a body, nor from two
+ * threads. */
 typedef void sw_pool_body(void *context, size_t begin, size_t end);
 void sw_pool_for(sw_pool *pool, size_t count, size_t grain, sw_pool_body *body, void *context);
 
