@@ -4,9 +4,11 @@
 
 #include "cpu/kernels.h"
 
-/* True for u8 and u16, the types of activations. */
+/* True for u8 and u16, the types of activations, with a zero point among their integers: what bounds the sums
+ * of products. */
 static inline bool sw_is_unsigned_quantized(const sw_tensor *t) {
-    return t->dtype == SW_U8 || t->dtype == SW_U16;
+    return (t->dtype == SW_U8 || t->dtype == SW_U16) && t->encoding.offset <= 0 &&
+           t->encoding.offset >= -sw_dtype_max(t->dtype);
 }
 
 /* True where t has the values of like, whatever its rank. */

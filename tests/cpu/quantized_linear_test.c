@@ -1,0 +1,173 @@
+/* FullyConnected and MatMul of the quantized kernels against sums in 64-bit integers. */
+#include "quantized_ops.h"
+
+static const char *const isas[] = {"scalar", "avx2", "avx512"};
+
+/* HTP's rule for u16 (docs/numerics.md): q_x without its offset, the low 8 bits dropped, the offset's share
+ * rounded to 256 as well; then 8 fraction bits, then half up. */
+static long double u16_steps(int64_t raw, int64_t share, long double ratio) {
+    int64_t a = raw >> 8, b = (share + 127) >> 8; /* floor, also of negative numbers */
+    return floorl((long double)((a + b) * 256) * ratio * 256 + 0.5L) / 256;
+}
+
+typedef enum content { RANDOM, ALL_TOP_NEGATIVE, ALL_TOP_POSITIVE } content;
+
+static void fully_connected(sw_dtype type, uint32_t rows, uint32_t in, uint32_t out, int32_t offset,
+                            float y_scale, content c) {
+    values x[2] = {MAKE(type, 0.0123f, offset, rows, in), MAKE(SW_S8, 1, 0, out, in)};
+    values y = MAKE(type, y_scale, type == SW_U8 ? -100 : -30000, rows, out);
+    float *scales = malloc(out * sizeof *scales);
+    assert_non_null(scales);
+    for (uint32_t o = 0; o < out; o++) scales[o] = 0.001f + 0.0001f * (float)(test_random() % 97);
+    x[1].t.channel_scales = scales;
+    x[1].t.kind = SW_TENSOR_CONSTANT;
+    fill(&x[0], 0, sw_dtype_max(type));
+    fill(&x[1], -127, 127);
+    if (c != RANDOM)
+        for (size_t i = 0; i < count(&x[0]); i++) set(&x[0], i, sw_dtype_max(type));
+    if (c != RANDOM)
+        for (size_t i = 0; i < count(&x[1]); i++) set(&x[1], i, c == ALL_TOP_NEGATIVE ? -128 : 127);
+    sw_op op = {.type = SW_OP_FULLY_CONNECTED, .name = "fc", .n_inputs = 2, .n_outputs = 1};
+    for (size_t isa = 0; isa < sizeof isas / sizeof *isas; isa++) {
+        setenv("SPILLWAY_ISA", isas[isa], 1);
+        memset(y.data, 0, (size_t)sw_tensor_bytes(&y.t));
+        run_op(&op, x, 2, &y, NULL);
+        for (size_t r = 0; r < rows; r++)
+            for (size_t o = 0; o < out; o++) {
+                int64_t raw = 0, share = 0;
+                for (size_t i = 0; i < in; i++) {
+                    int64_t w = get(&x[1], o * in + i);
+                    raw += w * get(&x[0], r * in + i);
+                    share += w * offset;
+                }
+                long double ratio = (long double)x[0].t.encoding.scale * scales[o] / y_scale;
+                long double steps = type == SW_U8 ? (raw + share) * ratio : u16_steps(raw, share, ratio);
+                /* A scaled value at the edge of two 1/256 steps may take either: skip within a hair. */
+                if (type == SW_U16) {
+                    long double exact =
+                        (long double)(((raw >> 8) + ((share + 127) >> 8)) * 256) * ratio * 256;
+                    if (fabsl(exact + 0.5L - rintl(exact + 0.5L)) < 1e-6L) continue;
+                }
+                expect_half_up(&y, r * out + o, steps, isas[isa]);
+            }
+    }
+    unsetenv("SPILLWAY_ISA");
+    release(&x[0]), release(&x[1]), release(&y), free(scales);
+}
+
+static void fully_connected_is_exact(void **state) {
+    (void)state;
+    static const uint32_t lengths[] = {1, 31, 33, 64, 576, 577, 1536};
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        fully_connected(SW_U8, 3, lengths[l], 21, -77, 0.003f * sqrtf((float)lengths[l]), RANDOM);
+        fully_connected(SW_U16, 3, lengths[l], 21, -32511, 0.002f * sqrtf((float)lengths[l]), RANDOM);
+    }
+    fully_connected(SW_U16, 35, 64, 33, -1, 0.05f, RANDOM); /* more rows and channels than a tile */
+    fully_connected(SW_U8, 35, 64, 33, 0, 0.05f, RANDOM);
+}
+
+static void fully_connected_saturates_and_holds_extremes(void **state) {
+    (void)state;
+    for (content c = ALL_TOP_NEGATIVE; c <= ALL_TOP_POSITIVE; c++) {
+        fully_connected(SW_U8, 2, 1536, 5, 0, 1e-3f, c);  /* beyond the range */
+        fully_connected(SW_U8, 2, 1536, 5, 0, 100.0f, c); /* within */
+        fully_connected(SW_U16, 2, 1536, 5, 0, 1e-3f, c);
+        fully_connected(SW_U16, 2, 1536, 5, -65535, 100.0f, c); /* q + offset = 0 */
+        fully_connected(SW_U16, 2, 1536, 5, 0, 100.0f, c);
+    }
+}
+
+/* By hand: one product, steps of powers of two, so that ties are exact. */
+static void ties_go_up(void **state) {
+    (void)state;
+    static const struct {
+        int32_t q_x, q_w, want; /* x: scale 1, offset -10; y: scale 2, offset -8 */
+    } cases[] = {{11, 1, 9}, {11, -1, 8}, {13, 1, 10},     {13, -1, 7},
+                 {12, 1, 9}, {12, -1, 7}, {255, 127, 255}, {255, -128, 0}};
+    float one = 1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        values x[2] = {MAKE(SW_U8, 1, -10, 1, 1), MAKE(SW_S8, 1, 0, 1, 1)}, y = MAKE(SW_U8, 2, -8, 1, 1);
+        x[1].t.channel_scales = &one;
+        x[1].t.kind = SW_TENSOR_CONSTANT;
+        set(&x[0], 0, cases[i].q_x), set(&x[1], 0, cases[i].q_w);
+        sw_op op = {.type = SW_OP_FULLY_CONNECTED, .name = "fc", .n_inputs = 2, .n_outputs = 1};
+        run_op(&op, x, 2, &y, NULL);
+        assert_int_equal(get(&y, 0), cases[i].want);
+        release(&x[0]), release(&x[1]), release(&y);
+    }
+}
+
+static void weight_without_values_is_refused(void **state) {
+    (void)state;
+    values x = MAKE(SW_U8, 1, 0, 1, 4), w = MAKE(SW_S8, 1, 0, 2, 4), y = MAKE(SW_U8, 1, 0, 1, 2);
+    w.t.kind = SW_TENSOR_CONSTANT;
+    sw_op op = {.type = SW_OP_FULLY_CONNECTED, .name = "fc", .n_inputs = 2, .n_outputs = 1};
+    sw_op_call call = {.op = &op, .in = {&x.t, &w.t}, .out = &y.t};
+    sw_arena arena = SW_ARENA_EMPTY;
+    sw_error err;
+    assert_true(sw_kernels_quantized[0].matches(&call));
+    assert_int_equal(sw_kernels_quantized[0].prepare(&call, &arena, &err), SW_INVALID_ARGUMENT);
+    x.t.dims[1] = 5; /* not the weight's length */
+    assert_false(sw_kernels_quantized[0].matches(&call));
+    sw_arena_free(&arena);
+    release(&x), release(&w), release(&y);
+}
+
+static void matmul(sw_dtype a_type, sw_dtype b_type, uint32_t batch, uint32_t m, uint32_t k, uint32_t n,
+                   bool transposed, float y_scale, int extreme, sw_pool *pool) {
+    values in[2] = {MAKE(a_type, 0.01f, a_type == SW_U8 ? -101 : -25001, 1, batch, m, k),
+                    transposed ? MAKE(b_type, 0.02f, b_type == SW_U8 ? -131 : -33001, 1, batch, n, k)
+                               : MAKE(b_type, 0.02f, b_type == SW_U8 ? -131 : -33001, 1, batch, k, n)};
+    values y = MAKE(a_type, y_scale, a_type == SW_U8 ? -120 : -31000, 1, batch, m, n);
+    fill(&in[0], extreme ? sw_dtype_max(a_type) : 0, sw_dtype_max(a_type));
+    fill(&in[1], extreme == 1 ? sw_dtype_max(b_type) : 0, extreme == 2 ? 0 : sw_dtype_max(b_type));
+    sw_op op = {.type = SW_OP_MATMUL, .name = "mm", .n_inputs = 2, .n_outputs = 1};
+    op.params.matmul.transpose_in1 = transposed;
+    for (size_t isa = 0; isa < sizeof isas / sizeof *isas; isa++) {
+        setenv("SPILLWAY_ISA", isas[isa], 1);
+        memset(y.data, 0, (size_t)sw_tensor_bytes(&y.t));
+        run_op(&op, in, 2, &y, pool);
+        for (size_t e = 0; e < batch; e++)
+            for (size_t r = 0; r < m; r++)
+                for (size_t c = 0; c < n; c++) {
+                    int64_t sum = 0;
+                    for (size_t t = 0; t < k; t++)
+                        sum += ((int64_t)get(&in[0], (e * m + r) * k + t) + in[0].t.encoding.offset) *
+                               (get(&in[1], transposed ? (e * n + c) * k + t : (e * k + t) * n + c) +
+                                in[1].t.encoding.offset);
+                    long double ratio =
+                        (long double)in[0].t.encoding.scale * in[1].t.encoding.scale / y_scale;
+                    expect_half_up(&y, (e * m + r) * n + c, sum * ratio, isas[isa]);
+                }
+    }
+    unsetenv("SPILLWAY_ISA");
+    release(&in[0]), release(&in[1]), release(&y);
+}
+
+static void matmul_is_exact(void **state) {
+    (void)state;
+    static const sw_dtype types[][2] = {{SW_U8, SW_U8}, {SW_U16, SW_U8}, {SW_U16, SW_U16}};
+    sw_pool *pool;
+    assert_int_equal(sw_pool_create(&pool, 2, NULL), SW_OK);
+    for (size_t t = 0; t < 3; t++) {
+        float step = types[t][0] == SW_U8 ? 0.3f : types[t][1] == SW_U8 ? 1.0f : 60.0f;
+        for (int transposed = 0; transposed < 2; transposed++) {
+            matmul(types[t][0], types[t][1], 3, 17, 64, 33, transposed, step * 8, 0, pool);
+            matmul(types[t][0], types[t][1], 1, 1, 577, 3, transposed, step * 24, 0, NULL);
+            matmul(types[t][0], types[t][1], 2, 3, 1, 1, transposed, step, 0, pool);
+            for (int extreme = 1; extreme <= 2; extreme++) {
+                matmul(types[t][0], types[t][1], 1, 2, 31, 2, transposed, step * 1e4f, extreme, NULL);
+                matmul(types[t][0], types[t][1], 1, 2, 31, 2, transposed, 1e-3f, extreme, NULL);
+            }
+        }
+    }
+    sw_pool_destroy(pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fully_connected_is_exact),
+        cmocka_unit_test(fully_connected_saturates_and_holds_extremes), cmocka_unit_test(ties_go_up),
+        cmocka_unit_test(weight_without_values_is_refused), cmocka_unit_test(matmul_is_exact)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
