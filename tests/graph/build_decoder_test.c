@@ -119,7 +119,9 @@ static void write_twice(sw_graph *g) {
     g->ops[2].outputs[0] = g->ops[1].outputs[0];
 }
 static void wrong_type(sw_graph *g) {
-    g->tensors[sw_graph_find(g, "layer_1.gate")]->dtype = SW_U8;
+    sw_tensor *t = g->tensors[sw_graph_find(g, "layer_1.gate")];
+    t->dtype = SW_U8;
+    t->encoding = (sw_encoding){1, 0};
 }
 static void wrong_shape(sw_graph *g) {
     g->tensors[sw_graph_find(g, "layer_1.up")]->dims[1]++;
