@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "bundle/internal.h"
+#include "model/file_kind.h"
 
 #define WHAT_TO_DO "give the checkpoint it was made from to `spillway llama`"
 
@@ -98,12 +99,10 @@ static sw_code name_file(const sw_file_map *map, sw_error *err) {
     if (map->size >= 4 && memcmp(d, "GGUF", 4) == 0)
         return SW_FAIL(err, SW_BAD_DATA,
                        "%s: is a GGUF checkpoint, not a bundle; compile it with `spillway llama`", path);
-    if (map->size > 9 && d[8] == '{' && d[7] == 0)
-        return SW_FAIL(
-            err, SW_BAD_DATA,
-            "%s: is a safetensors file, not a bundle; a bundle is a folder with a " SW_MANIFEST_NAME, path);
-    if (map->size >= 4 && memcmp(d, "PK\x03\x04", 4) == 0)
-        return SW_FAIL(err, SW_BAD_DATA, "%s: is a ZIP archive, not a bundle; unpack it first", path);
+    const char *kind = sw_file_kind(d, map->size);
+    if (kind != NULL)
+        return SW_FAIL(err, SW_BAD_DATA,
+                       "%s: is %s, not a bundle; a bundle is a folder with a " SW_MANIFEST_NAME, path, kind);
     if (length > 4 && strcmp(path + length - 4, ".bin") == 0)
         return SW_FAIL(err, SW_BAD_DATA,
                        "%s: is a file, perhaps a QNN context binary, which is one part of a bundle; give the "

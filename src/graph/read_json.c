@@ -1,7 +1,6 @@
 /* read_json.c: graph.json back into a decoder. Names become indices through one jansson object a list, used
  * as a hash table; numbers are checked where they are read, so that nothing is sized by an unchecked one.
  * What the ops mean is checked afterwards, by sw_decoder_verify. */
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +35,8 @@ static sw_code get_f32(const sw_json *parent, const char *key, float *out, sw_er
     double value;
     SW_TRY(sw_json_get(parent, key, &at, err));
     SW_TRY(sw_json_f64(&at, &value, err));
-    if (fabs(value) > (double)FLT_MAX) return sw_json_fail(&at, err, "%g is too large for a float", value);
+    if (fabs(value) >= 0x1.ffffffp127) /* what rounds beyond the largest float; its own 9 digits don't */
+        return sw_json_fail(&at, err, "%g is too large for a float", value);
     *out = (float)value;
     return SW_OK;
 }
