@@ -1,11 +1,12 @@
 #!/bin/sh
 # packages.sh: installs the Debian packages that a task needs, and only those that are missing.
-# Usage: scripts/packages.sh GROUP...   with GROUP one of build, check, aarch64
+# Usage: scripts/packages.sh GROUP...   with GROUP one of build, format, check, aarch64
 set -eu
 
 build="gcc libc6-dev make cmake ninja-build pkg-config libjansson-dev libpcre2-dev libutf8proc-dev
        libcmocka-dev libatomic1 ca-certificates python3 python3-pip unzip"
-check="clang clang-format"
+format="clang-format"
+check="clang $format"
 aarch64="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libjansson-dev:arm64 libpcre2-dev:arm64
          libutf8proc-dev:arm64 libcmocka-dev:arm64"
 
@@ -26,14 +27,15 @@ as_root() {
     fi
 }
 
-[ $# -gt 0 ] || { say "usage: $0 build|check|aarch64..."; exit 2; }
+[ $# -gt 0 ] || { say "usage: $0 build|format|check|aarch64..."; exit 2; }
 wanted=
 for group in "$@"; do
     case $group in
         build) wanted="$wanted $build" ;;
+        format) wanted="$wanted $format" ;;
         check) wanted="$wanted $check" ;;
         aarch64) wanted="$wanted $aarch64" ;;
-        *) say "$0: no group '$group', wanted build, check or aarch64"; exit 2 ;;
+        *) say "$0: no group '$group', wanted build, format, check or aarch64"; exit 2 ;;
     esac
 done
 
