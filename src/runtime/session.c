@@ -191,29 +191,41 @@ static sw_code run(sw_session *s, loaded *g, const int32_t *ids, uint32_t n_ids,
     return SW_OK;
 }
 
-sw_code sw_session_feed(sw_session *s, const int32_t *ids, size_t n_ids, float *logits, const char *label,
-                        sw_error *err) {
-    const sw_hparams *h = &s->decoder->hparams;
-    uint32_t room = s->decoder->context_len - s->filled;
+static sw_code check_ids(const sw_session *s, const int32_t *ids, size_t n_ids, sw_error *err) {
+    uint32_t room = s->decoder->context_len - s->filled, vocab = s->decoder->hparams.vocab;
     if (n_ids == 0) return SW_FAIL(err, SW_INVALID_ARGUMENT, "no tokens to feed");
     if (n_ids > room)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "%zu tokens don't fit: the context has %u positions, %u are filled", n_ids,
                        s->decoder->context_len, s->filled);
     for (size_t i = 0; i < n_ids; i++)
-        if (ids[i] < 0 || (uint32_t)ids[i] >= h->vocab)
+        if (ids[i] < 0 || (uint32_t)ids[i] >= vocab)
             return SW_FAIL(err, SW_INVALID_ARGUMENT, "token %zu has id %d, wanted 0 to %u", i, ids[i],
-                           h->vocab - 1);
+                           vocab - 1);
+    return SW_OK;
+}
+
+/* Rows [begin, begin + count) of a graph's logits as floats. */
+static void read_logits(const sw_session *s, const loaded *g, size_t begin, size_t count, float *logits) {
+    const sw_tensor *out = g->graph->tensors[g->logits];
+    size_t vocab = s->decoder->hparams.vocab;
+    const uint8_t *data = g->logits_data;
+    sw_dequantize_row(out, data + begin * vocab * sw_dtype_bytes(out->dtype), count * vocab, logits);
+}
+
+sw_code sw_session_feed(sw_session *s, const int32_t *ids, size_t n_ids, float *logits, const char *label,
+                        sw_error *err) {
+    SW_TRY(check_ids(s, ids, n_ids, err));
     sw_progress progress;
     if (label != NULL) sw_progress_start(&progress, label, n_ids);
     sw_code code = SW_OK;
     for (size_t done = 0; done < n_ids && code == SW_OK;) {
         loaded *g = choose(s, n_ids - done);
         if (g == NULL) {
-            code = SW_FAIL(err, SW_INVALID_ARGUMENT,
-                           "no graph fits behind %u filled positions of %u: the smallest AR length "
-                           "is too large",
-                           s->filled, s->decoder->context_len);
+            code =
+                SW_FAIL(err, SW_INVALID_ARGUMENT,
+                        "no graph fits behind %u filled positions of %u: the smallest AR length is too large",
+                        s->filled, s->decoder->context_len);
             break;
         }
         uint32_t n = n_ids - done < g->graph->ar_len ? (uint32_t)(n_ids - done) : g->graph->ar_len;
@@ -221,11 +233,20 @@ sw_code sw_session_feed(sw_session *s, const int32_t *ids, size_t n_ids, float *
         done += n;
         if (label != NULL) sw_progress_update(&progress, done);
         if (code != SW_OK || done < n_ids) continue;
-        const sw_tensor *out = g->graph->tensors[g->logits];
-        size_t row = out->dims[0] == 1 ? 0 : n - 1u;
-        const uint8_t *data = g->logits_data;
-        sw_dequantize_row(out, data + row * h->vocab * sw_dtype_bytes(out->dtype), h->vocab, logits);
+        bool one_row = g->graph->tensors[g->logits]->dims[0] == 1;
+        read_logits(s, g, one_row ? 0 : n - 1u, 1, logits);
     }
     if (label != NULL) sw_progress_end(&progress);
     return code;
+}
+
+sw_code sw_session_feed_all(sw_session *s, const int32_t *ids, size_t n_ids, float *logits, sw_error *err) {
+    SW_TRY(check_ids(s, ids, n_ids, err));
+    loaded *g = choose(s, n_ids);
+    if (g == NULL || g->graph->ar_len < n_ids || g->graph->tensors[g->logits]->dims[0] != g->graph->ar_len)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "no graph gives the logits of all of %zu tokens at once",
+                       n_ids);
+    SW_TRY(run(s, g, ids, (uint32_t)n_ids, err));
+    read_logits(s, g, 0, n_ids, logits);
+    return SW_OK;
 }

@@ -29,6 +29,11 @@ void sw_session_reset(sw_session *session);            /* empties the KV cache *
 sw_code sw_session_feed(sw_session *session, const int32_t *ids, size_t n_ids, float *logits,
                         const char *label, sw_error *err) SW_MUST_CHECK;
 
+/* As feed, with the logits of every one of the ids: [n_ids, vocab]. Every graph used must have head ALL;
+ * n_ids is at most the largest AR length. */
+sw_code sw_session_feed_all(sw_session *session, const int32_t *ids, size_t n_ids, float *logits,
+                            sw_error *err) SW_MUST_CHECK;
+
 /* For comparing devices: called by the device after each op of each call, see device.h. NULL ends it. */
 void sw_session_observe(sw_session *session, sw_observer *observer, void *context);
 

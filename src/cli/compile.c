@@ -1,0 +1,250 @@
+/* compile.c: a checkpoint to a bundle: load, build, calibrate, quantize, verify, lower, write.
+ *
+ * Each step is a function of the job below, in this order in `steps`; the table at the end says what each
+ * took. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/evaluate.h"
+#include "cli/report.h"
+#include "cpu/cpu.h"
+#include "graph/verify.h"
+#include "qnn/compile.h"
+#include "quant/quant.h"
+#include "runtime/load_tokenizer.h"
+#include "soc/soc.h"
+
+enum { WINDOW_TOKENS = 512 }; /* longest run of text that calibration looks at as one */
+
+typedef struct job {
+    const sw_options *options;
+    const sw_soc *soc;
+    sw_recipe recipe;
+    sw_arena arena;
+    sw_pool *pool;
+    const char *path; /* of the checkpoint */
+    sw_model model;
+    sw_tokenizer *tokenizer;
+    sw_device *cpu;
+    sw_ids text; /* of the calibration documents, one behind the other */
+    sw_window *windows;
+    size_t n_windows;   /* that calibrate */
+    sw_window held_out; /* the text's last tenth, at most the context */
+    sw_ranges *ranges;
+    sw_decoder decoder;
+    sw_bundle_writer *writer;
+    sw_manifest manifest;
+} job;
+
+static uint32_t context_length(const sw_options *o) {
+    return o->max_context_len != 0 ? o->max_context_len : o->max_seq_len;
+}
+
+/* What can be said of the options together, before any file is touched. */
+static sw_code check_options(job *j, sw_error *err) {
+    const sw_options *o = j->options;
+    if (o->soc == NULL)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "no SoC given: wanted --soc_model NAME, for example SM8750");
+    SW_TRY(sw_soc_get(o->soc, &j->soc, err));
+    SW_TRY(sw_recipe_find(&j->recipe, o->quant, o->kv_bits, err));
+    if (strcmp(o->model_mode, "lookahead") == 0)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "--model_mode lookahead: not yet in this build, wanted hybrid or kv");
+    if (o->vtcm_mb > j->soc->vtcm_mb)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--vtcm_mb: %u, but %s has %u MB", o->vtcm_mb, j->soc->name,
+                       j->soc->vtcm_mb);
+    uint32_t context = context_length(o);
+    if (o->max_seq_len > context)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_seq_len: %u, wanted at most --max_context_len %u",
+                       o->max_seq_len, context);
+    if (strcmp(o->model_mode, "hybrid") == 0 && o->prefill_ar_len >= context)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "--prefill_ar_len: %u, wanted 2 to %u (less than the context length)",
+                       o->prefill_ar_len, context - 1);
+    return SW_OK;
+}
+
+static sw_code load(job *j, sw_error *err) {
+    SW_TRY(sw_cli_find_model(j->options, &j->arena, &j->path, err));
+    SW_TRY(sw_model_open(&j->model, j->path, err));
+    SW_TRY(sw_cli_check_model(j->options, &j->model, j->path, err));
+    if (context_length(j->options) > j->model.hparams.context_max)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_context_len: %u, but %s was trained for %u positions",
+                       context_length(j->options), j->path, j->model.hparams.context_max);
+    SW_TRY(sw_tokenizer_from_gguf(&j->tokenizer, j->model.gguf, err));
+    if (sw_tokenizer_description(j->tokenizer)->n_tokens != j->model.hparams.vocab)
+        return SW_FAIL(err, SW_BAD_DATA, "%s: its tokenizer has %zu tokens, its embedding %u rows", j->path,
+                       sw_tokenizer_description(j->tokenizer)->n_tokens, j->model.hparams.vocab);
+    SW_TRY(sw_pool_create(&j->pool, j->options->threads, err));
+    return sw_cpu_device_create(&j->cpu, j->pool, err);
+}
+
+/* One attention a KV head where a whole one would have too much alive at once: above this many score bytes,
+ * measured with the compiler's spill figures (docs/graph-forms.md). */
+static sw_attention_form attention_form(const job *j, uint32_t ar_len) {
+    sw_attention_form form = SW_ATTENTION_GROUPED;
+    if (sw_attention_form_from_name(j->options->attention, &form)) return form;
+    uint64_t scores = (uint64_t)j->model.hparams.n_heads * ar_len * context_length(j->options) * 2;
+    return scores > 1 << 20 ? SW_ATTENTION_PER_KV_HEAD : SW_ATTENTION_GROUPED;
+}
+
+static sw_code build(job *j, sw_error *err) {
+    sw_graph_options graphs[2];
+    uint32_t n = 0, prefill = j->options->prefill_ar_len;
+    if (strcmp(j->options->model_mode, "hybrid") == 0)
+        graphs[n++] =
+            (sw_graph_options){"prefill_forward", prefill, attention_form(j, prefill), SW_HEAD_LAST};
+    graphs[n++] = (sw_graph_options){"kv_forward", 1, attention_form(j, 1), SW_HEAD_LAST};
+    SW_TRY(sw_decoder_build(&j->decoder, &j->model, context_length(j->options), graphs, n, err));
+    return sw_decoder_verify(&j->decoder, err);
+}
+
+/* Ids of all documents, and windows of at most WINDOW_TOKENS over them; the last tenth is held out. */
+static sw_code read_text(job *j, sw_error *err) {
+    const char *name =
+        j->options->calib_text != NULL ? j->options->calib_text : "the built-in calibration text";
+    sw_span rest, document;
+    if (j->options->calib_text != NULL) {
+        char *text;
+        SW_TRY(sw_file_read(name, 64u << 20, &j->arena, &text, &rest.size, err));
+        rest.data = text;
+    } else {
+        rest.data = sw_calibration_default_text(&rest.size);
+    }
+    size_t capacity = 64, n_documents = 0;
+    size_t *ends = sw_arena_array(&j->arena, capacity, sizeof *ends);
+    if (ends == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    while ((j->options->calib_samples == 0 || n_documents < j->options->calib_samples) &&
+           sw_calibration_next_document(&rest, &document)) {
+        SW_TRY(sw_tokenizer_encode(j->tokenizer, document, SW_ENCODE_SPECIAL, &j->text, err));
+        if (n_documents == capacity) {
+            size_t *bigger = sw_arena_array(&j->arena, 2 * capacity, sizeof *ends);
+            if (bigger == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+            memcpy(bigger, ends, capacity * sizeof *ends);
+            ends = bigger, capacity *= 2;
+        }
+        ends[n_documents++] = j->text.count;
+    }
+    enum { LEAST_TOKENS = 32 };
+    if (j->text.count < LEAST_TOKENS)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "%s: %zu tokens to calibrate with, wanted at least %d: ranges seen on less "
+                       "don't hold",
+                       name, j->text.count, LEAST_TOKENS);
+    size_t used = j->text.count - j->text.count / 10, begin = 0, context = context_length(j->options);
+    if (used < 1000)
+        sw_log(SW_LOG_WARN, "%s: %zu tokens to calibrate with; below about 1,000 the ranges are a guess",
+               name, used);
+    size_t held_out = j->text.count - used < context ? j->text.count - used : context;
+    j->held_out = (sw_window){j->text.data + j->text.count - held_out, (uint32_t)held_out};
+    j->windows = sw_arena_array(&j->arena, n_documents + used / WINDOW_TOKENS + 1, sizeof *j->windows);
+    if (j->windows == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    for (size_t d = 0; d < n_documents; d++)
+        while (begin < ends[d] && begin < used) {
+            size_t end = ends[d] < used ? ends[d] : used, most = j->model.hparams.context_max;
+            if (most > WINDOW_TOKENS) most = WINDOW_TOKENS;
+            size_t n = end - begin < most ? end - begin : most;
+            j->windows[j->n_windows++] = (sw_window){j->text.data + begin, (uint32_t)n};
+            begin += n;
+        }
+    sw_log(SW_LOG_INFO, "calibration: %zu tokens of %s in %zu windows, %zu more held out", used, name,
+           j->n_windows, held_out);
+    return SW_OK;
+}
+
+static sw_code calibrate(job *j, sw_error *err) {
+    if (!sw_dtype_quantized(j->recipe.activation)) return SW_OK; /* a float recipe needs no ranges */
+    SW_TRY(read_text(j, err));
+    return sw_calibrate(&j->ranges, &j->model, j->cpu, j->windows, j->n_windows, err);
+}
+
+/* Types and encodings, then the constants one by one into the bundle's weights. */
+static sw_code quantize(job *j, sw_error *err) {
+    SW_TRY(sw_quantize_types(&j->decoder, &j->recipe, j->ranges, err));
+    SW_TRY(sw_bundle_writer_begin(&j->writer, j->options->artifact, err));
+    SW_TRY(sw_bundle_writer_begin_weights(j->writer, &j->decoder, err));
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < j->decoder.n_constants; i++) {
+        uint64_t bytes = sw_tensor_bytes(j->decoder.constants[i]);
+        if (bytes > largest) largest = bytes;
+    }
+    void *buffer = malloc((size_t)largest);
+    if (buffer == NULL)
+        return SW_FAIL(err, SW_NO_MEMORY, "no memory for a constant of %llu bytes",
+                       (unsigned long long)largest);
+    sw_progress progress;
+    sw_progress_start(&progress, "quantize", j->decoder.n_constants);
+    sw_code code = SW_OK;
+    for (uint32_t i = 0; i < j->decoder.n_constants && code == SW_OK; i++) {
+        sw_tensor *t = j->decoder.constants[i];
+        code = sw_quantize_constant(&j->decoder, t, buffer, j->pool, err);
+        if (code == SW_OK) code = sw_bundle_writer_put_constant(j->writer, t, buffer, err);
+        sw_progress_update(&progress, i + 1u);
+    }
+    sw_progress_end(&progress);
+    free(buffer);
+    if (code == SW_OK) code = sw_bundle_writer_end_weights(j->writer, err);
+    return code != SW_OK ? code : sw_decoder_verify(&j->decoder, err);
+}
+
+/* How near the quantized graphs are to the float model, on the CPU device. */
+static sw_code evaluate(job *j, sw_error *err) {
+    if (j->held_out.n_tokens == 0) return SW_OK;
+    sw_evaluation e;
+    SW_TRY(sw_evaluate(&j->model, &j->decoder, j->cpu, &j->held_out, &e, err));
+    sw_quantize_report report;
+    sw_quantize_get_report(&j->decoder, &report);
+    sw_log(SW_LOG_INFO, "%s against f32 on %u held-out tokens: logits SQNR %.1f dB, top-1 agreement %u of %u",
+           j->recipe.name, j->held_out.n_tokens, e.sqnr_db, e.same_top, e.positions);
+    if (e.sqnr_db < 15)
+        sw_log(SW_LOG_WARN,
+               "logits SQNR below 15 dB: expect other text than the float model's; try --quant 16a8w");
+    j->manifest.calibration = sw_arena_printf(
+        &j->arena,
+        "{\"tokens\": %zu, \"windows\": %zu, \"held_out_tokens\": %u, \"logits_sqnr_db\": %.2f, "
+        "\"top1_same\": %u, "
+        "\"top1_of\": %u, \"smallest_u16_ratio\": %.6g, \"smallest_u16_ratio_tensor\": \"%s\"}",
+        j->text.count - j->text.count / 10, j->n_windows, j->held_out.n_tokens, e.sqnr_db, e.same_top,
+        e.positions, report.smallest_u16_ratio, report.smallest_u16_ratio_tensor);
+    return j->manifest.calibration != NULL ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+}
+
+/* --use_slc_allocator: bare is all; else all, none, or names of graphs. */
+static sw_code choose_slc(job *j, sw_error *err) {
+    const char *list = j->options->slc;
+    if (!j->options->slc_given || strcmp(list, "none") == 0) return SW_OK;
+    bool all = list[0] == '\0' || strcmp(list, "all") == 0;
+    for (uint32_t i = 0; i < j->manifest.n_graphs; i++) j->manifest.graphs[i].slc_allocator = all;
+    for (const char *at = list; !all && *at != '\0';) {
+        size_t n = strcspn(at, ",");
+        bool found = false;
+        for (uint32_t i = 0; i < j->manifest.n_graphs; i++) {
+            sw_manifest_graph *g = &j->manifest.graphs[i];
+            if (strlen(g->name) != n || strncmp(g->name, at, n) != 0) continue;
+            g->slc_allocator = found = true;
+        }
+        if (!found)
+            return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                           "--use_slc_allocator: `%.*s`, wanted all, none, or a list of %s%s", (int)n, at,
+                           j->manifest.n_graphs > 1 ? "prefill_forward, " : "", "kv_forward");
+        at += n + (at[n] == ',');
+    }
+    return SW_OK;
+}
+
+static sw_code describe(job *j, sw_error *err) {
+    const sw_options *o = j->options;
+    sw_manifest *m = &j->manifest;
+    sw_manifest_init(m, &j->decoder);
+    m->recipe = j->recipe.name;
+    m->mode = strcmp(o->model_mode, "hybrid") == 0 ? SW_MODE_HYBRID : SW_MODE_KV;
+    m->prefill_ar_len = m->mode == SW_MODE_HYBRID ? o->prefill_ar_len : 0;
+    m->soc_name = j->soc->name, m->soc_id = j->soc->model_id, m->htp_arch = j->soc->htp_arch;
+    m->vtcm_mb = o->vtcm_mb != 0 ? o->vtcm_mb : j->soc->vtcm_mb;
+    m->opt_level = o->opt_level;
+    return choose_slc(j, err);
+}
