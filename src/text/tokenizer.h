@@ -68,8 +68,9 @@ typedef enum sw_encode_flags {
 } sw_encode_flags;
 
 /* Appends the ids of text to *out. Any bytes are text: those that aren't UTF-8 become their byte tokens. A
- * byte without a token gives unk, or where there is none SW_UNSUPPORTED. On failure *out is as before.
- * SW_ENCODE_START adds no second bos where the text itself begins with it. */
+ * byte that the vocabulary has no token for (SmolLM2 lacks 21) is left out, as the models' own tokenizers do,
+ * and one warning is logged. SW_ENCODE_START adds no second bos where the text itself begins with it. On
+ * failure (SW_NO_MEMORY, SW_UNSUPPORTED: one word of 4 GiB) *out is as before. */
 sw_code sw_tokenizer_encode(const sw_tokenizer *t, sw_span text, unsigned flags, sw_ids *out,
                             sw_error *err) SW_MUST_CHECK;
 
