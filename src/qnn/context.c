@@ -1,0 +1,230 @@
+/* context.c: makes sessions, contexts and graphs with their options, and undoes them in reverse order.
+ *
+ * An option is a custom configuration of the backend inside a configuration; lists of these are arrays of
+ * pointers with NULL at the end. Each level has one function that builds its list, so that whatever makes an
+ * object again makes it the same way. */
+#include "qnn/context.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "qnn/error.h"
+
+enum { WEIGHT_SHARING_LEAST_ARCH = 73, MAX_GRAPH_OPTIONS = 3 };
+
+typedef struct device_config {
+    QnnHtpDevice_CustomConfig_t custom;
+    Qnn_Config_t config;
+    const Qnn_Config_t *list[2];
+} device_config;
+
+static void build_device_config(device_config *c, const sw_soc *soc) {
+    c->custom = (QnnHtpDevice_CustomConfig_t){
+        .option = QNN_HTP_DEVICE_SOC, .value_at_4 = soc->model_id, .value_at_8 = soc->model_id};
+    c->config = (Qnn_Config_t){.customConfig = &c->custom};
+    c->list[0] = &c->config;
+    c->list[1] = NULL;
+}
+
+sw_code sw_qnn_open(sw_qnn *qnn, const sw_qnn_library *library, const sw_soc *soc, sw_error *err) {
+    *qnn = (sw_qnn){.library = library, .soc = soc};
+    const QnnCore_t *core = &library->htp->core;
+    sw_qnn_log_reset();
+    device_config config;
+    build_device_config(&config, soc);
+    const char *step = "making a logger";
+    Qnn_ErrorHandle_t e = core->logCreate(sw_qnn_log_callback, sw_qnn_log_level(), &qnn->log);
+    if (e == 0) {
+        step = "making a backend";
+        e = core->backendCreate(qnn->log, NULL, &qnn->backend);
+    }
+    if (e == 0) {
+        step = "making a device";
+        e = core->deviceCreate(qnn->log, config.list, &qnn->device);
+    }
+    if (e == 0) return SW_OK;
+    sw_code code = sw_qnn_fail(err, e, "%s for %s (SoC %u)", step, soc->name, soc->model_id);
+    sw_qnn_close(qnn);
+    return code;
+}
+
+void sw_qnn_close(sw_qnn *qnn) {
+    if (qnn->library == NULL) return;
+    const QnnCore_t *core = &qnn->library->htp->core;
+    if (qnn->device != NULL) core->deviceFree(qnn->device);
+    if (qnn->backend != NULL) core->backendFree(qnn->backend);
+    if (qnn->log != NULL) core->logFree(qnn->log); /* last: the others log while they go */
+    *qnn = (sw_qnn){0};
+}
+
+typedef struct context_config {
+    QnnHtpContext_CustomConfig_t custom;
+    Qnn_Config_t config;
+    const Qnn_Config_t *list[2];
+} context_config;
+
+static void build_context_config(context_config *c, bool weight_sharing) {
+    c->custom = (QnnHtpContext_CustomConfig_t){.option = QNN_HTP_CONTEXT_WEIGHT_SHARING};
+    c->custom.u.enabled = weight_sharing;
+    c->config = (Qnn_Config_t){.customConfig = &c->custom};
+    c->list[0] = &c->config;
+    c->list[1] = NULL;
+}
+
+sw_code sw_qnn_context_create(sw_qnn_context *context, sw_qnn *qnn, bool weight_sharing, sw_error *err) {
+    *context = (sw_qnn_context){.qnn = qnn, .weight_sharing = weight_sharing};
+    if (weight_sharing && qnn->soc->htp_arch < WEIGHT_SHARING_LEAST_ARCH)
+        return SW_FAIL(err, SW_UNSUPPORTED, "weight sharing needs an HTP of V%d or later, %s has V%u",
+                       WEIGHT_SHARING_LEAST_ARCH, qnn->soc->name, qnn->soc->htp_arch);
+    context_config config;
+    build_context_config(&config, weight_sharing);
+    sw_qnn_log_reset();
+    Qnn_ErrorHandle_t e =
+        qnn->library->htp->core.contextCreate(qnn->backend, qnn->device, config.list, &context->handle);
+    if (e == 0) return SW_OK;
+    context->handle = NULL;
+    return sw_qnn_fail(err, e, "making a context with weight sharing %s", weight_sharing ? "on" : "off");
+}
+
+void sw_qnn_context_free(sw_qnn_context *context) {
+    if (context->handle != NULL) context->qnn->library->htp->core.contextFree(context->handle, NULL);
+    *context = (sw_qnn_context){0};
+}
+
+typedef struct graph_config {
+    QnnHtpGraph_CustomConfig_t customs[MAX_GRAPH_OPTIONS];
+    Qnn_Config_t configs[MAX_GRAPH_OPTIONS];
+    const Qnn_Config_t *list[MAX_GRAPH_OPTIONS + 1];
+} graph_config;
+
+/* The SLC allocator is sent as 0 too, so that the setting never hangs on a library's default. */
+static void build_graph_config(graph_config *c, const sw_soc *soc, const sw_qnn_graph_options *options) {
+    *c = (graph_config){0};
+    c->customs[0].option = QNN_HTP_GRAPH_OPTIMIZATION;
+    c->customs[0].u.optimization.type = QNN_HTP_OPTIMIZATION_LEVEL;
+    c->customs[0].u.optimization.value = (float)options->opt_level;
+    c->customs[1].option = QNN_HTP_GRAPH_OPTIMIZATION;
+    c->customs[1].u.optimization.type = QNN_HTP_OPTIMIZATION_SLC_ALLOCATOR;
+    c->customs[1].u.optimization.value = options->slc_allocator ? 1.0f : 0.0f;
+    c->customs[2].option = QNN_HTP_GRAPH_VTCM_MB; /* the library's own default is 4 MB on every SoC */
+    c->customs[2].u.vtcm_mb = options->vtcm_mb != 0 ? options->vtcm_mb : soc->vtcm_mb;
+    for (int i = 0; i < MAX_GRAPH_OPTIONS; i++) {
+        c->configs[i].customConfig = &c->customs[i];
+        c->list[i] = &c->configs[i];
+    }
+}
+
+sw_code sw_qnn_graph_create(sw_qnn_context *context, const char *name, const sw_qnn_graph_options *options,
+                            sw_qnn_graph *out, sw_error *err) {
+    sw_qnn *qnn = context->qnn;
+    *out = (sw_qnn_graph){.name = name, .slc_allocate = -1};
+    if (options->vtcm_mb > qnn->soc->vtcm_mb)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%u MB of VTCM for graph %s: %s has %u MB", options->vtcm_mb,
+                       name, qnn->soc->name, qnn->soc->vtcm_mb);
+    if (options->opt_level < 1 || options->opt_level > 3)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "optimization level %u for graph %s, wanted 1 to 3",
+                       options->opt_level, name);
+    graph_config config;
+    build_graph_config(&config, qnn->soc, options);
+    const QnnCore_t *core = &qnn->library->htp->core;
+    sw_qnn_log_reset();
+    /* The compiler tells its SLC setting in a verbose line of this call alone. */
+    uint32_t level = sw_qnn_log_level();
+    if (level < QNN_LOG_VERBOSE) core->logSetLogLevel(qnn->log, QNN_LOG_VERBOSE);
+    Qnn_ErrorHandle_t e = core->graphCreate(context->handle, name, config.list, &out->handle);
+    if (level < QNN_LOG_VERBOSE) core->logSetLogLevel(qnn->log, level);
+    if (e != 0) return sw_qnn_fail(err, e, "making graph %s", name);
+    sw_qnn_capture seen;
+    sw_qnn_log_captured(&seen);
+    out->slc_allocate = seen.slc_allocate;
+    if (seen.slc_allocate >= 0 && (seen.slc_allocate != 0) != options->slc_allocator)
+        return SW_FAIL(err, SW_LIBRARY, "graph %s: SLC allocator asked for: %s, but the compiler says %d",
+                       name, options->slc_allocator ? "on" : "off", seen.slc_allocate);
+    return SW_OK;
+}
+
+/* A bar that shows the time while the library is busy: the finalize has no progress of its own to tell. */
+typedef struct ticker {
+    sw_progress bar;
+    char label[64];
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool done, running;
+} ticker;
+
+static void *tick(void *argument) {
+    ticker *t = argument;
+    pthread_mutex_lock(&t->lock);
+    while (!t->done) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 200000000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        pthread_cond_timedwait(&t->wake, &t->lock, &until);
+        if (!t->done) sw_progress_update(&t->bar, 0);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return NULL;
+}
+
+static void ticker_start(ticker *t, const char *name) {
+    *t = (ticker){.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+    snprintf(t->label, sizeof t->label, "compile %s", name);
+    sw_progress_start(&t->bar, t->label, 1);
+    t->running = t->bar.active && pthread_create(&t->thread, NULL, tick, t) == 0;
+}
+
+static void ticker_stop(ticker *t) {
+    if (t->running) {
+        pthread_mutex_lock(&t->lock);
+        t->done = true;
+        pthread_cond_signal(&t->wake);
+        pthread_mutex_unlock(&t->lock);
+        pthread_join(t->thread, NULL);
+    }
+    sw_progress_end(&t->bar);
+}
+
+sw_code sw_qnn_graph_finalize(sw_qnn_context *context, sw_qnn_graph *graph, sw_error *err) {
+    sw_qnn_log_reset();
+    ticker bar;
+    ticker_start(&bar, graph->name);
+    uint64_t start = sw_now_us();
+    Qnn_ErrorHandle_t e = context->qnn->library->htp->core.graphFinalize(graph->handle, NULL, NULL);
+    graph->finalize_seconds = (double)(sw_now_us() - start) / 1e6;
+    ticker_stop(&bar);
+    if (e != 0) return sw_qnn_fail(err, e, "compiling graph %s", graph->name);
+    sw_qnn_capture seen;
+    sw_qnn_log_captured(&seen);
+    graph->ddr = seen.ddr;
+    return SW_OK;
+}
+
+sw_code sw_qnn_context_binary(sw_qnn_context *context, uint8_t **out, uint64_t *size, sw_error *err) {
+    *out = NULL;
+    *size = 0;
+    const QnnCore_t *core = &context->qnn->library->htp->core;
+    sw_qnn_log_reset();
+    uint64_t capacity = 0, written = 0;
+    Qnn_ErrorHandle_t e = core->contextGetBinarySize(context->handle, &capacity);
+    if (e != 0) return sw_qnn_fail(err, e, "asking for the context binary's size");
+    uint8_t *data = malloc(capacity);
+    if (data == NULL)
+        return SW_FAIL(err, SW_NO_MEMORY, "no memory for a context binary of %llu bytes",
+                       (unsigned long long)capacity);
+    e = core->contextGetBinary(context->handle, data, capacity, &written);
+    if (e != 0 || written == 0 || written > capacity) {
+        free(data);
+        return sw_qnn_fail(err, e, "taking the context binary (%llu of %llu bytes)",
+                           (unsigned long long)written, (unsigned long long)capacity);
+    }
+    *out = data;
+    *size = written;
+    return SW_OK;
+}

@@ -1,0 +1,41 @@
+/* log.h: Qualcomm's log: passed on line by line, word for word, behind "[QNN] ", and searched for what the
+ * interface itself doesn't tell.
+ *
+ * The callback has no place for a user's pointer, so there is one state a process. It is locked: lines may
+ * come from any thread. What is captured belongs to one call of the library at a time: one thread calls it.
+ */
+#ifndef SW_QNN_LOG_H
+#define SW_QNN_LOG_H
+
+#include <stdbool.h>
+
+#include "base/log.h"
+#include "qnn/api.h"
+
+/* The compiler's DDR summary of one finalize, bytes a run of the graph. */
+typedef struct sw_qnn_ddr {
+    bool known; /* all four lines were there */
+    uint64_t spill, fill, write, read;
+} sw_qnn_ddr;
+
+enum { SW_QNN_MAX_REASONS = 3, SW_QNN_REASON_BYTES = 160 };
+
+typedef struct sw_qnn_capture { /* since the last sw_qnn_log_reset */
+    sw_qnn_ddr ddr;
+    int slc_allocate; /* N of "slc_allocate = N" (a verbose line of graphCreate); -1: no such line */
+    uint32_t n_4003;  /* error lines with 4003: a feature of the graph is not to be had; calls return 0 all
+                         the same */
+    uint32_t n_reasons;
+    char reasons[SW_QNN_MAX_REASONS][SW_QNN_REASON_BYTES]; /* the last error lines, harmless ones left out */
+} sw_qnn_capture;
+
+/* For logCreate. */
+void sw_qnn_log_callback(const char *format, uint32_t level, uint64_t timestamp, va_list args);
+
+/* The level for the library: ours, but never below INFO, where the DDR summary is. */
+uint32_t sw_qnn_log_level(void);
+
+void sw_qnn_log_reset(void);
+void sw_qnn_log_captured(sw_qnn_capture *out);
+
+#endif
