@@ -3,6 +3,7 @@
  * A window goes through in one call, as a graph whose AR length and context are the window's length: no
  * cache, all rows' logits. What it sees counts for the graphs with a cache, as ranges belong to names
  * (groups.h). */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,8 +87,27 @@ static sw_code fill_inputs(calibration *c, const int32_t *ids, sw_error *err) {
                           data[2]);
     free(positions);
     sw_border_fill_mask(t[3], 0, data[3]);
-    SW_TRY(sw_border_fill_hidden(t[0], c->decoder.embedding, ids, c->n_tokens, data[0], err));
-    return sw_ranges_observe(c->observation.ranges, t[0], data[0], err);
+    return sw_border_fill_hidden(t[0], c->decoder.embedding, ids, c->n_tokens, data[0], err);
+}
+
+/* hidden_in's range is that of the whole table: any token can come, and the text shows few of them. */
+static sw_code observe_embedding(calibration *c, const sw_model *model, sw_error *err) {
+    const sw_weight *table = sw_model_weight(model, SW_W_EMBEDDING, 0);
+    float *row = malloc((table->cols + (size_t)1) * sizeof *row);
+    if (!row) return SW_FAIL(err, SW_NO_MEMORY, "calibration: out of memory");
+    sw_range all = SW_RANGE_EMPTY;
+    sw_code code = SW_OK;
+    for (uint32_t r = 0; r < table->rows && code == SW_OK; r++) {
+        float min, max;
+        sw_weight_row(table, r, row);
+        if (!sw_range_of_values(row, table->cols, &min, &max))
+            code = SW_FAIL(err, SW_BAD_DATA, "%s: row %u has a value that is infinite or no number",
+                           table->file_name, r);
+        all.min = fminf(all.min, min);
+        all.max = fmaxf(all.max, max);
+    }
+    free(row);
+    return code == SW_OK ? sw_ranges_merge(c->observation.ranges, "hidden_in", all, err) : code;
 }
 
 static sw_code run_window(calibration *c, const sw_model *model, const sw_window *window, sw_error *err) {
@@ -110,7 +130,7 @@ sw_code sw_calibrate(sw_ranges **out, const sw_model *model, sw_device *device, 
     if (!c.observation.ranges) return SW_FAIL(err, SW_NO_MEMORY, "calibration: out of memory");
     sw_progress progress;
     sw_progress_start(&progress, "calibrating", n_windows);
-    sw_code code = SW_OK;
+    sw_code code = observe_embedding(&c, model, err);
     for (size_t i = 0; i < n_windows && code == SW_OK; i++) {
         code = run_window(&c, model, &windows[i], err);
         if (code != SW_OK && err) sw_error_prefix(err, "calibration window %zu", i);
