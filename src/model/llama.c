@@ -219,30 +219,31 @@ static sw_code read_heads(const loader *l) {
                          "key `llama.attention.head_count_kv` is %" PRIu32
                          ", wanted a divisor of `llama.attention.head_count`, which is %" PRIu32,
                          h->n_kv_heads, h->n_heads);
-    uint32_t key_length = 0;
-    SW_TRY(read_u32(l, "attention.key_length", false, 2, MAX_HEAD_DIM, &key_length));
-    if (key_length == 0) {
+    const char *source = "llama.attention.key_length";
+    uint32_t d = 0;
+    SW_TRY(read_u32(l, "attention.key_length", false, 2, MAX_HEAD_DIM, &d));
+    if (d == 0) {
         if (h->hidden % h->n_heads != 0)
             return load_fail(l, SW_BAD_DATA,
                              "key `llama.attention.head_count` is %" PRIu32
                              ", wanted a divisor of `llama.embedding_length`, which is %" PRIu32,
                              h->n_heads, h->hidden);
-        key_length = h->hidden / h->n_heads;
+        source = "llama.embedding_length / llama.attention.head_count";
+        d = h->hidden / h->n_heads;
     }
-    if (key_length % 2 != 0 || key_length > MAX_HEAD_DIM)
+    if (d % 2 != 0 || d > MAX_HEAD_DIM)
         return load_fail(l, SW_BAD_DATA,
-                         "heads of %" PRIu32 " values (`llama.embedding_length` %" PRIu32
-                         ", `llama.attention.head_count` %" PRIu32 "), wanted an even number from 2 to %d",
-                         key_length, h->hidden, h->n_heads, MAX_HEAD_DIM);
-    h->head_dim = key_length;
+                         "heads have %" PRIu32 " values (%s), wanted an even number from 2 to %d", d, source,
+                         MAX_HEAD_DIM);
+    h->head_dim = d;
     static const char *const equals[] = {"attention.value_length", "rope.dimension_count"};
     for (size_t i = 0; i < sizeof equals / sizeof *equals; i++) {
-        uint32_t value = key_length;
+        uint32_t value = d;
         SW_TRY(read_u32(l, equals[i], false, 0, UINT32_MAX, &value));
-        if (value != key_length)
+        if (value != d)
             return load_fail(l, SW_UNSUPPORTED,
                              "key `llama.%s` is %" PRIu32 ", wanted the head's size %" PRIu32, equals[i],
-                             value, key_length);
+                             value, d);
     }
     return SW_OK;
 }
