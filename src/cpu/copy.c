@@ -16,24 +16,24 @@ void sw_byte_strides(const sw_tensor *t, size_t head_stride_bytes, size_t out[SW
     }
 }
 
-/* The same copy without dimensions of 1, and with those merged that are one run on both sides. */
+/* The same copy with four dimensions: those of 1 dropped, those merged that are one run on both sides, and
+ * ones put before them. */
 static sw_copy simplify(const sw_copy *copy) {
-    sw_copy s = {.element_bytes = copy->element_bytes};
-    for (uint32_t i = 0; i < copy->rank; i++) {
+    sw_copy s = {.element_bytes = copy->element_bytes, .rank = SW_MAX_RANK, .dims = {1, 1, 1, 1}};
+    uint32_t at = SW_MAX_RANK; /* the outermost dimension so far */
+    for (uint32_t i = copy->rank; i-- > 0;) {
         if (copy->dims[i] == 1) continue;
-        uint32_t last = s.rank - 1;
-        if (s.rank > 0 && s.in_strides[last] == copy->dims[i] * copy->in_strides[i] &&
-            s.out_strides[last] == copy->dims[i] * copy->out_strides[i]) {
-            s.dims[last] *= copy->dims[i];
-            s.in_strides[last] = copy->in_strides[i];
-            s.out_strides[last] = copy->out_strides[i];
+        if (at < SW_MAX_RANK && copy->in_strides[i] == s.dims[at] * s.in_strides[at] &&
+            copy->out_strides[i] == s.dims[at] * s.out_strides[at]) {
+            s.dims[at] *= copy->dims[i];
             continue;
         }
-        s.dims[s.rank] = copy->dims[i];
-        s.in_strides[s.rank] = copy->in_strides[i];
-        s.out_strides[s.rank] = copy->out_strides[i];
-        s.rank++;
+        at--;
+        s.dims[at] = copy->dims[i];
+        s.in_strides[at] = copy->in_strides[i];
+        s.out_strides[at] = copy->out_strides[i];
     }
+    if (at == SW_MAX_RANK) s.in_strides[at - 1] = s.out_strides[at - 1] = s.element_bytes; /* one element */
     return s;
 }
 
@@ -55,25 +55,23 @@ static void copy_elements(size_t element, size_t n, const char *in, size_t in_st
     }
 }
 
-static void copy_dim(const sw_copy *c, uint32_t dim, const char *in, char *out) {
-    if (dim + 1 < c->rank) {
-        for (size_t i = 0; i < c->dims[dim]; i++)
-            copy_dim(c, dim + 1, in + i * c->in_strides[dim], out + i * c->out_strides[dim]);
-    } else if (c->in_strides[dim] == c->element_bytes && c->out_strides[dim] == c->element_bytes) {
-        memcpy(out, in, c->dims[dim] * c->element_bytes);
-    } else {
-        copy_elements(c->element_bytes, c->dims[dim], in, c->in_strides[dim], out, c->out_strides[dim]);
-    }
+/* The innermost dimension. */
+static void copy_run(const sw_copy *c, const char *in, char *out) {
+    uint32_t inner = SW_MAX_RANK - 1;
+    if (c->in_strides[inner] == c->element_bytes && c->out_strides[inner] == c->element_bytes)
+        memcpy(out, in, c->dims[inner] * c->element_bytes);
+    else
+        copy_elements(c->element_bytes, c->dims[inner], in, c->in_strides[inner], out, c->out_strides[inner]);
 }
 
 void sw_copy_run(const sw_copy *copy, const void *in, void *out) {
-    for (uint32_t i = 0; i < copy->rank; i++)
-        if (copy->dims[i] == 0) return;
     sw_copy s = simplify(copy);
-    if (s.rank == 0)
-        memcpy(out, in, s.element_bytes);
-    else
-        copy_dim(&s, 0, in, out);
+    for (size_t i = 0; i < s.dims[0]; i++)
+        for (size_t j = 0; j < s.dims[1]; j++)
+            for (size_t k = 0; k < s.dims[2]; k++)
+                copy_run(&s,
+                         (const char *)in + i * s.in_strides[0] + j * s.in_strides[1] + k * s.in_strides[2],
+                         (char *)out + i * s.out_strides[0] + j * s.out_strides[1] + k * s.out_strides[2]);
 }
 
 void sw_copy_to_dense(const sw_tensor *t, size_t head_stride_bytes, const void *in, void *out) {

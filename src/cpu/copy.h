@@ -7,7 +7,7 @@
 
 typedef struct sw_copy {
     size_t element_bytes; /* 1, 2 or 4 */
-    uint32_t rank;        /* 0..SW_MAX_RANK */
+    uint32_t rank;        /* at most SW_MAX_RANK */
     size_t dims[SW_MAX_RANK];
     size_t in_strides[SW_MAX_RANK], out_strides[SW_MAX_RANK]; /* bytes */
 } sw_copy;
