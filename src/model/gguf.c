@@ -34,31 +34,6 @@ enum {
     MAX_DIMS = 4,
 };
 
-const sw_storage_info sw_storage_infos[SW_STORE_COUNT] = {
-#define STORAGE_INFO(id, name, gguf_type, values, bytes) [id] = {name, gguf_type, values, bytes},
-    SW_STORAGES(STORAGE_INFO)
-#undef STORAGE_INFO
-};
-
-/* Types of tensors that exist (or did) but aren't in SW_STORAGES. Source: ggml's include/ggml.h. */
-static const struct {
-    uint32_t number;
-    const char *name;
-    bool removed;
-} other_tensor_types[] = {
-    {4, "Q4_2", true},        {5, "Q4_3", true},        {9, "Q8_1", false},       {10, "Q2_K", false},
-    {11, "Q3_K", false},      {12, "Q4_K", false},      {13, "Q5_K", false},      {14, "Q6_K", false},
-    {15, "Q8_K", false},      {16, "IQ2_XXS", false},   {17, "IQ2_XS", false},    {18, "IQ3_XXS", false},
-    {19, "IQ1_S", false},     {20, "IQ4_NL", false},    {21, "IQ3_S", false},     {22, "IQ2_S", false},
-    {23, "IQ4_XS", false},    {24, "I8", false},        {25, "I16", false},       {26, "I32", false},
-    {27, "I64", false},       {28, "F64", false},       {29, "IQ1_M", false},     {31, "Q4_0_4_4", true},
-    {32, "Q4_0_4_8", true},   {33, "Q4_0_8_8", true},   {34, "TQ1_0", false},     {35, "TQ2_0", false},
-    {36, "IQ4_NL_4_4", true}, {37, "IQ4_NL_4_8", true}, {38, "IQ4_NL_8_8", true}, {39, "MXFP4", false},
-    {40, "NVFP4", false},     {41, "Q1_0", false},      {42, "Q2_0", false},
-};
-
-#define SUPPORTED_TENSOR_TYPES "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0"
-
 /* Keys with one legal type, whoever reads them: checked for every file. */
 static const struct {
     const char *key;
@@ -323,18 +298,14 @@ static sw_code find_alignment(const parser *p, uint64_t *out) {
 }
 
 static sw_code storage_of_type(const parser *p, uint64_t at, uint32_t type, sw_storage *out) {
-    for (unsigned i = 0; i < SW_STORE_COUNT; i++) {
-        if (sw_storage_infos[i].gguf_type != type) continue;
-        *out = (sw_storage)i;
-        return SW_OK;
-    }
-    for (size_t i = 0; i < sizeof other_tensor_types / sizeof *other_tensor_types; i++) {
-        if (other_tensor_types[i].number != type) continue;
-        return fail(p, SW_UNSUPPORTED, at, "type %" PRIu32 " (%s) %s, supported: " SUPPORTED_TENSOR_TYPES,
-                    type, other_tensor_types[i].name,
-                    other_tensor_types[i].removed ? "was removed from the format" : "is not supported");
-    }
-    return fail(p, SW_BAD_DATA, at, "type %" PRIu32 " is unknown, supported: " SUPPORTED_TENSOR_TYPES, type);
+    if (sw_storage_from_gguf(type, out)) return SW_OK;
+    bool removed;
+    const char *name = sw_gguf_other_type(type, &removed);
+    if (name == NULL)
+        return fail(p, SW_BAD_DATA, at, "type %" PRIu32 " is unknown, supported: %s", type,
+                    sw_storage_list());
+    return fail(p, SW_UNSUPPORTED, at, "type %" PRIu32 " (%s) %s, supported: %s", type, name,
+                removed ? "was removed from the format" : "is not supported", sw_storage_list());
 }
 
 static sw_code parse_tensor(parser *p, sw_gguf_tensor_entry *t) {

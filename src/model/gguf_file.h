@@ -42,6 +42,13 @@ const sw_gguf_key *sw_gguf_find_key(const sw_gguf *gguf, const char *key);
 enum { SW_GGUF_TYPE_TEXT_BYTES = 32 };
 void sw_gguf_type_text(sw_gguf_type type, sw_gguf_type element, char out[SW_GGUF_TYPE_TEXT_BYTES]);
 
+/* The storage of GGUF's tensor type; false for types that aren't read. */
+bool sw_storage_from_gguf(uint32_t type, sw_storage *out);
+/* Name of a type that is not read; NULL for an unknown one. */
+const char *sw_gguf_other_type(uint32_t type, bool *removed);
+/* "F32, F16, ...": what is read. */
+const char *sw_storage_list(void);
+
 /* Arguments for "%.*s": as much of a span as fits a sentence, cut between characters. */
 #define SW_GGUF_SHOWN(span) (int)sw_gguf_shown_bytes(span), (span).data
 size_t sw_gguf_shown_bytes(sw_span span);
