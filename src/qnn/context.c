@@ -145,7 +145,7 @@ sw_code sw_qnn_graph_create(sw_qnn_context *context, const char *name, const sw_
     return SW_OK;
 }
 
-/* A bar that shows the time while the library is busy: the finalize has no progress of its own to tell. */
+/* A bar that shows the time and the compiler's own percentage, which it logs. */
 typedef struct ticker {
     sw_progress bar;
     char label[64];
@@ -167,7 +167,9 @@ static void *tick(void *argument) {
             until.tv_sec++;
         }
         pthread_cond_timedwait(&t->wake, &t->lock, &until);
-        if (!t->done) sw_progress_update(&t->bar, 0);
+        sw_qnn_capture seen;
+        sw_qnn_log_captured(&seen);
+        if (!t->done) sw_progress_update(&t->bar, seen.percent);
     }
     pthread_mutex_unlock(&t->lock);
     return NULL;
@@ -176,7 +178,7 @@ static void *tick(void *argument) {
 static void ticker_start(ticker *t, const char *name) {
     *t = (ticker){.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
     snprintf(t->label, sizeof t->label, "compile %s", name);
-    sw_progress_start(&t->bar, t->label, 1);
+    sw_progress_start(&t->bar, t->label, 100);
     t->running = t->bar.active && pthread_create(&t->thread, NULL, tick, t) == 0;
 }
 
@@ -203,6 +205,7 @@ sw_code sw_qnn_graph_finalize(sw_qnn_context *context, sw_qnn_graph *graph, sw_e
     sw_qnn_capture seen;
     sw_qnn_log_captured(&seen);
     graph->ddr = seen.ddr;
+    graph->slc_idle = seen.slc_idle;
     return SW_OK;
 }
 

@@ -43,6 +43,7 @@ typedef struct sw_qnn_graph {
     const char *name; /* borrowed */
     Qnn_Handle_t handle;
     int slc_allocate; /* what the compiler itself says it has taken, 0 or 1; -1: it said nothing */
+    bool slc_idle;    /* asked for, but the graph has no copies through DDR that the cache could hold */
     sw_qnn_ddr ddr;
     double finalize_seconds;
 } sw_qnn_graph;

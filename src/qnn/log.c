@@ -11,12 +11,35 @@ static sw_qnn_capture captured = {.slc_allocate = -1};
 static unsigned ddr_seen; /* bit i: line i of the summary */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What every run of a good graph prints. Shown at the debug level only, never a reason. */
-static const char *const harmless[] = {
-    "unexpected GraphHtpSettings option 66",
-    "No op packages found for architecture",
-    "m_CFBCallbackInfoObj is not initialized",
-    "Sanitizing the value for hvx_threads",
+/* Lines that are shown at another level than the library's, and are never a reason of a failure. */
+static const struct {
+    const char *text;
+    sw_log_level shown;
+} known[] = {
+    /* What every good run prints as a warning or an error. */
+    {"unexpected GraphHtpSettings option 66", SW_LOG_DEBUG},
+    {"No op packages found for architecture", SW_LOG_DEBUG},
+    {"m_CFBCallbackInfoObj is not initialized", SW_LOG_DEBUG},
+    {"Sanitizing the value for hvx_threads", SW_LOG_DEBUG},
+    {"Initializing HtpProvider", SW_LOG_DEBUG},
+    {"Performance Estimates unsupported", SW_LOG_DEBUG},
+    {"Cost Based unsupported", SW_LOG_DEBUG},
+    {"Arch 68 set by custom config is different", SW_LOG_DEBUG}, /* by its own default: we pass none */
+    {"remote-weight rewrite scaffold", SW_LOG_DEBUG},
+    /* A refused op: the tables of what would be legal, and the call's name. */
+    {"Requested I/O datatype set", SW_LOG_VERBOSE},
+    {"Supported I/O datatype sets", SW_LOG_VERBOSE},
+    {"Please refer to the 'HTP Backend Op Definition Supplement'", SW_LOG_VERBOSE},
+    {"QnnBackend_validateOpConfig failed", SW_LOG_VERBOSE},
+    {"Failed to validate op", SW_LOG_VERBOSE},
+    /* Results. */
+    {"DDR bandwidth summary", SW_LOG_INFO},
+    {"spill_bytes=", SW_LOG_INFO},
+    {"fill_bytes=", SW_LOG_INFO},
+    {"write_total_bytes=", SW_LOG_INFO},
+    {"read_total_bytes=", SW_LOG_INFO},
+    {"slc_allocate = ", SW_LOG_INFO},
+    {"no allocation performed", SW_LOG_INFO},
 };
 
 uint32_t sw_qnn_log_level(void) {
@@ -24,21 +47,12 @@ uint32_t sw_qnn_log_level(void) {
     return level >= SW_LOG_DEBUG ? QNN_LOG_DEBUG : level == SW_LOG_VERBOSE ? QNN_LOG_VERBOSE : QNN_LOG_INFO;
 }
 
-static sw_log_level our_level(uint32_t level, const char *line) {
-    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
-        if (strstr(line, harmless[i]) != NULL) return SW_LOG_DEBUG;
-    switch (level) {
-    case QNN_LOG_ERROR:
-        return SW_LOG_ERROR;
-    case QNN_LOG_WARN:
-        return SW_LOG_WARN;
-    case QNN_LOG_INFO:
-        return SW_LOG_INFO;
-    case QNN_LOG_VERBOSE:
-        return SW_LOG_VERBOSE;
-    default:
-        return SW_LOG_DEBUG;
-    }
+static sw_log_level our_level(uint32_t level, const char *line, bool first) {
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strstr(line, known[i].text) != NULL) return known[i].shown;
+    if (level == QNN_LOG_ERROR) return first ? SW_LOG_ERROR : SW_LOG_VERBOSE; /* the rest are tables */
+    if (level == QNN_LOG_WARN) return SW_LOG_WARN;
+    return level <= QNN_LOG_VERBOSE ? SW_LOG_VERBOSE : SW_LOG_DEBUG;
 }
 
 /* The DDR summary: its header, then four lines, in calls of their own. */
@@ -65,24 +79,36 @@ static void search_ddr(const char *line) {
     }
 }
 
+/* The first lines stay: the cause comes before what follows from it. */
 static void add_reason(const char *line) {
     char cut[SW_QNN_REASON_BYTES];
+    static const char tag[] = " <E> ";
+    if (strncmp(line, tag, strlen(tag)) == 0) line += strlen(tag);
     snprintf(cut, sizeof cut, "%s", line);
     for (uint32_t i = 0; i < captured.n_reasons; i++)
         if (strcmp(captured.reasons[i], cut) == 0) return;
-    if (captured.n_reasons == SW_QNN_MAX_REASONS) {
-        memmove(captured.reasons[0], captured.reasons[1], sizeof captured.reasons - SW_QNN_REASON_BYTES);
-        captured.n_reasons--;
-    }
-    memcpy(captured.reasons[captured.n_reasons++], cut, sizeof cut);
+    if (captured.n_reasons < SW_QNN_MAX_REASONS)
+        memcpy(captured.reasons[captured.n_reasons++], cut, sizeof cut);
 }
 
-static void take_line(uint32_t level, const char *line) {
-    sw_log_level shown = our_level(level, line);
+/* " [#####      ]  45%" */
+static void search_percent(const char *line) {
+    const char *at = strstr(line, "] ");
+    unsigned percent;
+    char sign;
+    if (strncmp(line, " [", 2) == 0 && at != NULL && sscanf(at + 2, "%3u%c", &percent, &sign) == 2 &&
+        sign == '%')
+        captured.percent = percent;
+}
+
+static void take_line(uint32_t level, const char *line, bool first) {
+    sw_log_level shown = our_level(level, line, first);
     pthread_mutex_lock(&lock);
     search_ddr(line);
+    search_percent(line);
     const char *slc = strstr(line, "slc_allocate = ");
     if (slc != NULL) captured.slc_allocate = atoi(slc + strlen("slc_allocate = "));
+    if (strstr(line, "no allocation performed: no copies") != NULL) captured.slc_idle = true;
     if (level == QNN_LOG_ERROR && strstr(line, "4003") != NULL) captured.n_4003++;
     if (shown == SW_LOG_ERROR) add_reason(line);
     pthread_mutex_unlock(&lock);
@@ -104,7 +130,7 @@ void sw_qnn_log_callback(const char *format, uint32_t level, uint64_t timestamp,
     for (char *line = text, *next; line != NULL; line = next) {
         next = strchr(line, '\n');
         if (next != NULL) *next++ = '\0';
-        if (*line != '\0') take_line(level, line);
+        if (*line != '\0') take_line(level, line, line == text);
     }
     if (text != small) free(text);
 }

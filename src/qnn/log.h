@@ -1,5 +1,6 @@
 /* log.h: Qualcomm's log: passed on line by line, word for word, behind "[QNN] ", and searched for what the
- * interface itself doesn't tell.
+ * interface itself doesn't tell. Qualcomm's INFO comes several times an op, so it is shown at our verbose
+ * level, but for the lines that are a result: the DDR summary and the SLC allocator's.
  *
  * The callback has no place for a user's pointer, so there is one state a process. It is locked: lines may
  * come from any thread. What is captured belongs to one call of the library at a time: one thread calls it.
@@ -23,10 +24,12 @@ enum { SW_QNN_MAX_REASONS = 3, SW_QNN_REASON_BYTES = 160 };
 typedef struct sw_qnn_capture { /* since the last sw_qnn_log_reset */
     sw_qnn_ddr ddr;
     int slc_allocate; /* N of "slc_allocate = N" (a verbose line of graphCreate); -1: no such line */
+    bool slc_idle;    /* the SLC allocator said that the graph has no copies through DDR to place */
+    uint32_t percent; /* the compiler's own progress in the finalize under way */
     uint32_t n_4003;  /* error lines with 4003: a feature of the graph is not to be had; calls return 0 all
                          the same */
     uint32_t n_reasons;
-    char reasons[SW_QNN_MAX_REASONS][SW_QNN_REASON_BYTES]; /* the last error lines, harmless ones left out */
+    char reasons[SW_QNN_MAX_REASONS][SW_QNN_REASON_BYTES]; /* the first error lines, harmless ones left out */
 } sw_qnn_capture;
 
 /* For logCreate. */

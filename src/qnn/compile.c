@@ -1,0 +1,40 @@
+/* compile.c: graphs to one context binary: lower all, compile each, take the binary. */
+#include "base/log.h"
+#include "qnn/htp.h"
+
+static sw_code compile(sw_qnn_context *context, const sw_graph *const *graphs,
+                       const sw_qnn_graph_options *options, uint32_t n_graphs, sw_htp_graph_report *reports,
+                       sw_error *err) {
+    for (uint32_t i = 0; i < n_graphs; i++) {
+        sw_arena arena = SW_ARENA_EMPTY;
+        sw_qnn_lowered lowered;
+        sw_code code = sw_qnn_lower(context, graphs[i], &options[i], &arena, &lowered, err);
+        if (code == SW_OK) code = sw_qnn_graph_finalize(context, &lowered.graph, err);
+        sw_arena_free(&arena);
+        if (code != SW_OK) return code;
+        reports[i] = (sw_htp_graph_report){.name = graphs[i]->name,
+                                           .ddr = lowered.graph.ddr,
+                                           .slc_allocate = lowered.graph.slc_allocate,
+                                           .slc_idle = lowered.graph.slc_idle,
+                                           .finalize_seconds = lowered.graph.finalize_seconds};
+        sw_log(SW_LOG_VERBOSE, "%s: %u ops compiled in %.1f s, SLC allocator %s", graphs[i]->name,
+               graphs[i]->n_ops, lowered.graph.finalize_seconds, options[i].slc_allocator ? "on" : "off");
+    }
+    return SW_OK;
+}
+
+sw_code sw_htp_compile(const sw_qnn_library *library, const sw_soc *soc, const sw_graph *const *graphs,
+                       const sw_qnn_graph_options *options, uint32_t n_graphs, bool weight_sharing,
+                       sw_htp_graph_report *reports, uint8_t **binary, uint64_t *size, sw_error *err) {
+    *binary = NULL;
+    *size = 0;
+    sw_qnn qnn = {0};
+    sw_qnn_context context = {0};
+    sw_code code = sw_qnn_open(&qnn, library, soc, err);
+    if (code == SW_OK) code = sw_qnn_context_create(&context, &qnn, weight_sharing, err);
+    if (code == SW_OK) code = compile(&context, graphs, options, n_graphs, reports, err);
+    if (code == SW_OK) code = sw_qnn_context_binary(&context, binary, size, err);
+    sw_qnn_context_free(&context);
+    sw_qnn_close(&qnn);
+    return code;
+}
