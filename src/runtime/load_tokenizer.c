@@ -16,15 +16,18 @@ static sw_code get_id(const sw_gguf *gguf, const char *key, int64_t *out, sw_err
 }
 
 static sw_code describe(const sw_gguf *gguf, sw_arena *arena, sw_tokenizer_desc *d, sw_error *err) {
+    /* Where pre or merges are missing it may be another kind of tokenizer: sw_tokenizer_create says which. */
     sw_span *spans;
+    const char *key = "tokenizer.ggml.pre";
     SW_TRY(sw_gguf_get_string(gguf, "tokenizer.ggml.model", &d->model, err));
-    SW_TRY(sw_gguf_get_string(gguf, "tokenizer.ggml.pre", &d->pre, err));
+    if (sw_gguf_has(gguf, key)) SW_TRY(sw_gguf_get_string(gguf, key, &d->pre, err));
     SW_TRY(sw_gguf_get_strings(gguf, "tokenizer.ggml.tokens", arena, &spans, &d->n_tokens, err));
     d->tokens = spans;
-    SW_TRY(sw_gguf_get_strings(gguf, "tokenizer.ggml.merges", arena, &spans, &d->n_merges, err));
+    key = "tokenizer.ggml.merges";
+    if (sw_gguf_has(gguf, key)) SW_TRY(sw_gguf_get_strings(gguf, key, arena, &spans, &d->n_merges, err));
     d->merges = spans;
 
-    const char *key = "tokenizer.ggml.token_type";
+    key = "tokenizer.ggml.token_type";
     if (sw_gguf_has(gguf, key)) {
         int32_t *types;
         size_t count;

@@ -127,6 +127,18 @@ static sw_code check_ids(const sw_tokenizer_desc *desc, sw_error *err) {
     return SW_OK;
 }
 
+static sw_code check_template(sw_span text, sw_error *err) {
+    size_t bad;
+    if (text.size > SW_CHAT_TEMPLATE_BYTES_MAX)
+        return SW_FAIL(err, SW_BAD_DATA, "the chat template has %zu bytes, the limit is %d", text.size,
+                       SW_CHAT_TEMPLATE_BYTES_MAX);
+    if (text.size > 0 && memchr(text.data, '\0', text.size) != NULL)
+        return SW_FAIL(err, SW_BAD_DATA, "the chat template has a zero byte");
+    if (!sw_utf8_valid(text.data, text.size, &bad))
+        return SW_FAIL(err, SW_BAD_DATA, "the chat template is not UTF-8 at byte %zu", bad);
+    return SW_OK;
+}
+
 /* The bytes of each token: of the byte-level alphabet where it is text that merges can reach, else as it is.
  */
 static sw_code decode_tokens(sw_tokenizer *t, sw_error *err) {
@@ -183,6 +195,7 @@ static sw_code build(sw_tokenizer *t, const sw_tokenizer_desc *from, sw_error *e
                        sw_pretokenizer_names());
     SW_TRY(check_tokens(from, err));
     SW_TRY(check_ids(from, err));
+    SW_TRY(check_template(from->chat_template, err));
     SW_TRY(copy_description(t, from, err));
     const sw_tokenizer_desc *desc = &t->desc;
     SW_TRY(sw_token_map_init(&t->map, desc->tokens, desc->n_tokens, &t->arena, err));

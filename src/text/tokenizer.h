@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/arena.h"
 #include "base/bytes.h"
@@ -22,6 +23,8 @@ typedef enum sw_token_type {
     SW_TOKEN_UNUSED = 5,       /* never matched */
     SW_TOKEN_BYTE = 6          /* as normal */
 } sw_token_type;
+
+enum { SW_CHAT_TEMPLATE_BYTES_MAX = 1 << 20 };
 
 /* What a tokenizer is made of; each reader of a file format fills one. */
 typedef struct sw_tokenizer_desc {
@@ -37,7 +40,7 @@ typedef struct sw_tokenizer_desc {
     const int64_t *ends;             /* [n_ends] more ids that end a text (generation_config's list) */
     size_t n_ends;
     bool add_bos;          /* the model wants bos before the first token */
-    sw_span chat_template; /* Jinja text; empty: none */
+    sw_span chat_template; /* Jinja text, UTF-8, at most SW_CHAT_TEMPLATE_BYTES_MAX; empty: none */
 } sw_tokenizer_desc;
 
 /* An id list that grows. {0} is empty; the owner frees it. */
@@ -97,6 +100,12 @@ const char *sw_pretokenizer_names(void);
  * Loading takes what save writes, merges as "a b" or ["a", "b"]; anything else is named and refused. */
 sw_code sw_tokenizer_save(const sw_tokenizer *t, const char *folder, sw_error *err) SW_MUST_CHECK;
 sw_code sw_tokenizer_load(sw_tokenizer **out, const char *folder, sw_error *err) SW_MUST_CHECK;
+
+/* The same two files wherever they are; a failed write shows in the stream's state. */
+void sw_tokenizer_write_json(const sw_tokenizer *t, FILE *stream);
+void sw_tokenizer_write_config(const sw_tokenizer *t, FILE *stream);
+sw_code sw_tokenizer_load_files(sw_tokenizer **out, const char *tokenizer_path, const char *config_path,
+                                sw_error *err) SW_MUST_CHECK;
 
 /* A span of a C string. */
 static inline sw_span sw_span_of(const char *text) {
