@@ -1,24 +1,16 @@
 /* quantized_fully_connected.c: y = requantize(x . w^T), u8 or u16 activations and s8 weights.
  *
- * A u16 value is 256 * high + low: its row is two u8 rows, so one kind of dot product serves both types.
- * Rounding as HTP does it (docs/numerics.md, "FullyConnected"): u8 sums are exact; u16 sums lose their low 8
- * bits, before the offset's share is added. */
-#include <math.h>
-
+ * A u16 value is 256 * high + low: its row is two u8 rows, so one kind of dot product serves both types. */
 #include "cpu/dot.h"
-#include "cpu/quantized.h"
+#include "cpu/requantize.h"
 
 typedef struct prepared {
     sw_dot_u8s8 *dot;
-    double *multiplier; /* [out]: output steps a unit of the integer sum */
-    int64_t *bias;      /* [out]: the input offset's share of the sum */
+    sw_requantizer *requantizer; /* [out] */
+    int64_t *share;              /* [out]: the input offset's share of the sum, offset * sum w */
 } prepared;
 
 enum { ROWS_PER_TILE = 32, CHANNELS_PER_TILE = 16 };
-
-static int64_t floor_div_256(int64_t v) {
-    return v >= 0 ? v / 256 : -((255 - v) / 256);
-}
 
 bool sw_quantized_fully_connected_matches(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *w = call->in[1], *y = call->out;
@@ -37,17 +29,17 @@ sw_code sw_quantized_fully_connected_prepare(sw_op_call *call, sw_arena *arena, 
     prepared *p = sw_arena_alloc(arena, sizeof *p);
     if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     p->dot = sw_dot_choose();
-    p->multiplier = sw_arena_array(arena, out, sizeof *p->multiplier);
-    p->bias = sw_arena_array(arena, out, sizeof *p->bias);
-    if (p->multiplier == NULL || p->bias == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    p->requantizer = sw_arena_array(arena, out, sizeof *p->requantizer);
+    p->share = sw_arena_array(arena, out, sizeof *p->share);
+    if (p->requantizer == NULL || p->share == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     for (size_t o = 0; o < out; o++) {
         const int8_t *row = (const int8_t *)w->data + o * in;
         int64_t sum = 0;
         for (size_t i = 0; i < in; i++) sum += row[i];
-        int64_t share = sum * x->encoding.offset;
-        p->bias[o] = x->dtype == SW_U16 ? 256 * floor_div_256(share + 127) : share;
+        p->share[o] = sum * x->encoding.offset;
         double scale = w->channel_scales != NULL ? w->channel_scales[o] : w->encoding.scale;
-        p->multiplier[o] = (double)x->encoding.scale * scale / y->encoding.scale;
+        p->requantizer[o] =
+            sw_requantizer_of((double)x->encoding.scale * scale / y->encoding.scale, y->dtype);
     }
     call->prepared = p;
     return SW_OK;
@@ -82,18 +74,15 @@ static void channels(void *context, size_t begin, size_t end) {
             for (size_t r = 0; r < rows; r++)
                 for (size_t c = 0; c < n; c++) {
                     const int32_t *sum = sums + r * planes * CHANNELS_PER_TILE + c;
+                    const sw_requantizer q = p->requantizer[c0 + c];
                     size_t at = (r0 + r) * j->out + c0 + c;
-                    double m = p->multiplier[c0 + c];
                     if (wide) {
-                        int64_t a = 256 * (sum[0] + floor_div_256(sum[CHANNELS_PER_TILE]));
-                        double scaled = (double)(a + p->bias[c0 + c]) * m;
-                        scaled = floor(scaled * 256 + 0.5) / 256;
+                        int64_t raw = 256 * (int64_t)sum[0] + sum[CHANNELS_PER_TILE];
                         ((uint16_t *)j->call->out_data)[at] =
-                            (uint16_t)sw_half_up_saturated(scaled, offset, max);
+                            (uint16_t)sw_requantize(q, sw_wide_sum(raw, p->share[c0 + c]), offset, max);
                     } else {
-                        double scaled = (double)(sum[0] + p->bias[c0 + c]) * m;
                         ((uint8_t *)j->call->out_data)[at] =
-                            (uint8_t)sw_half_up_saturated(scaled, offset, max);
+                            (uint8_t)sw_requantize(q, sum[0] + p->share[c0 + c], offset, max);
                     }
                 }
         }

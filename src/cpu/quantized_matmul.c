@@ -1,10 +1,10 @@
-/* quantized_matmul.c: a . b of two activations, u8 or u16, each with an offset: exact sums, half up.
+/* quantized_matmul.c: y = requantize(a . b) of two activations, u8 or u16, each with an offset.
  *
  * The dot product at hand is of u8 and s8 rows, so a becomes u8 rows, as many as it has bytes, and b becomes
  * s8 rows of its columns: u8 b = 128 + s8; u16 b = 32896 + 256 * s8 + s8. The constants go into sums of rows:
  *   sum (a + oa)(b + ob) = sum a b' + (ob + c) * sum a + oa * sum b' + k * oa * (ob + c),   b = b' + c */
 #include "cpu/dot.h"
-#include "cpu/quantized.h"
+#include "cpu/requantize.h"
 
 typedef struct shape {
     size_t batch, m, k, n;
@@ -23,8 +23,8 @@ static shape shape_of(const sw_op_call *call) {
 
 bool sw_quantized_matmul_matches(const sw_op_call *call) {
     const sw_tensor *a = call->in[0], *b = call->in[1], *y = call->out;
-    if (!sw_is_unsigned_quantized(a) || !sw_is_unsigned_quantized(b) || !sw_is_unsigned_quantized(y) ||
-        a->rank < 2 || b->rank != a->rank || y->rank != a->rank)
+    if (!sw_is_unsigned_quantized(a) || !sw_is_unsigned_quantized(b) || y->dtype != a->dtype || a->rank < 2 ||
+        b->rank != a->rank || y->rank != a->rank)
         return false;
     for (uint32_t i = 0; i + 2 < a->rank; i++)
         if (b->dims[i] != a->dims[i] || y->dims[i] != a->dims[i]) return false;
@@ -118,7 +118,8 @@ static void entries(void *context, size_t begin, size_t end) {
     const sw_tensor *ta = j->call->in[0], *tb = j->call->in[1], *y = j->call->out;
     const int64_t oa = ta->encoding.offset;
     const int64_t ob = tb->encoding.offset + (s->b_planes == 1 ? 128 : 32896);
-    const double multiplier = (double)ta->encoding.scale * tb->encoding.scale / y->encoding.scale;
+    const sw_requantizer q =
+        sw_requantizer_of((double)ta->encoding.scale * tb->encoding.scale / y->encoding.scale, y->dtype);
     const int32_t offset = y->encoding.offset, max = sw_dtype_max(y->dtype);
     int32_t sums[2 * A_ROWS_PER_TILE * 2 * B_ROWS_PER_TILE];
     const size_t step = 2 * B_ROWS_PER_TILE;
@@ -144,9 +145,11 @@ static void entries(void *context, size_t begin, size_t end) {
                                 row = 256 * row + sums[(r * s->a_planes + pa) * step + c * s->b_planes + pb];
                             sum = 256 * sum + row;
                         }
-                        sum += ob * a_sums[r0 + r] + oa * b_sums[c0 + c] + (int64_t)s->k * oa * ob;
+                        sum += ob * a_sums[r0 + r];
+                        int64_t share = oa * (b_sums[c0 + c] + (int64_t)s->k * ob);
+                        sum = y->dtype == SW_U16 ? sw_wide_sum(sum, share) : sum + share;
                         sw_store_unsigned(j->call->out_data, y->dtype, (e * s->m + r0 + r) * s->n + c0 + c,
-                                          sw_half_up_saturated((double)sum * multiplier, offset, max));
+                                          sw_requantize(q, sum, offset, max));
                     }
             }
     }
