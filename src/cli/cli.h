@@ -6,6 +6,7 @@
 #include "bundle/bundle.h"
 #include "cli/options.h"
 #include "device/device.h"
+#include "qnn/load.h"
 #include "runtime/generate.h"
 
 /* The program: parses, runs the command, says what failed. Returns the exit status: 0, 1 failure, 2 wrong
@@ -39,6 +40,10 @@ bool sw_cli_is_folder(const char *path);
  * below: "models", "qnn/onnxruntime_qnn". */
 sw_code sw_cli_external_folders(const char *below, sw_arena *arena, const char *const **out,
                                 sw_error *err) SW_MUST_CHECK;
+
+/* Qualcomm's library, loaded at the first call, for the process. */
+sw_code sw_cli_open_library(const sw_options *options, const sw_qnn_library **out,
+                            sw_error *err) SW_MUST_CHECK;
 
 /* The device of --run_on for graphs compiled for a SoC. The pool is borrowed. */
 sw_code sw_cli_open_device(const sw_options *options, const sw_manifest *manifest, const char *name,

@@ -13,7 +13,8 @@
 #include "cli/report.h"
 #include "cpu/cpu.h"
 #include "graph/verify.h"
-#include "qnn/compile.h"
+#include "qnn/binary_info.h"
+#include "qnn/htp.h"
 #include "quant/quant.h"
 #include "runtime/load_tokenizer.h"
 #include "soc/soc.h"
@@ -35,6 +36,9 @@ typedef struct job {
     size_t n_windows;   /* that calibrate */
     sw_window held_out; /* the text's last tenth, at most the context */
     sw_ranges *ranges;
+    sw_graph_options graphs[SW_MAX_GRAPHS];
+    bool slc[SW_MAX_GRAPHS];
+    uint32_t n_graphs;
     sw_decoder decoder;
     sw_bundle_writer *writer;
     sw_manifest manifest;
@@ -42,6 +46,27 @@ typedef struct job {
 
 static uint32_t context_length(const sw_options *o) {
     return o->max_context_len != 0 ? o->max_context_len : o->max_seq_len;
+}
+
+/* --use_slc_allocator: bare is all; else all, none, or names of graphs. */
+static sw_code choose_slc(job *j, sw_error *err) {
+    const char *list = j->options->slc;
+    if (!j->options->slc_given || strcmp(list, "none") == 0) return SW_OK;
+    bool all = list[0] == '\0' || strcmp(list, "all") == 0;
+    for (uint32_t i = 0; i < j->n_graphs; i++) j->slc[i] = all;
+    for (const char *at = list; !all && *at != '\0';) {
+        size_t n = strcspn(at, ",");
+        bool found = false;
+        for (uint32_t i = 0; i < j->n_graphs; i++)
+            if (strlen(j->graphs[i].name) == n && strncmp(j->graphs[i].name, at, n) == 0)
+                j->slc[i] = found = true;
+        if (!found)
+            return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                           "--use_slc_allocator: `%.*s`, wanted all, none, or a list of %s%s", (int)n, at,
+                           j->n_graphs > 1 ? "prefill_forward, " : "", "kv_forward");
+        at += n + (at[n] == ',');
+    }
+    return SW_OK;
 }
 
 /* What can be said of the options together, before any file is touched. */
@@ -65,7 +90,11 @@ static sw_code check_options(job *j, sw_error *err) {
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--prefill_ar_len: %u, wanted 2 to %u (less than the context length)",
                        o->prefill_ar_len, context - 1);
-    return SW_OK;
+    bool hybrid = strcmp(o->model_mode, "hybrid") == 0;
+    if (hybrid)
+        j->graphs[j->n_graphs++] = (sw_graph_options){.name = "prefill_forward", .ar_len = o->prefill_ar_len};
+    j->graphs[j->n_graphs++] = (sw_graph_options){.name = "kv_forward", .ar_len = 1};
+    return choose_slc(j, err);
 }
 
 static sw_code load(job *j, sw_error *err) {
@@ -213,30 +242,8 @@ static sw_code evaluate(job *j, sw_error *err) {
     return j->manifest.calibration != NULL ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
 }
 
-/* --use_slc_allocator: bare is all; else all, none, or names of graphs. */
-static sw_code choose_slc(job *j, sw_error *err) {
-    const char *list = j->options->slc;
-    if (!j->options->slc_given || strcmp(list, "none") == 0) return SW_OK;
-    bool all = list[0] == '\0' || strcmp(list, "all") == 0;
-    for (uint32_t i = 0; i < j->manifest.n_graphs; i++) j->manifest.graphs[i].slc_allocator = all;
-    for (const char *at = list; !all && *at != '\0';) {
-        size_t n = strcspn(at, ",");
-        bool found = false;
-        for (uint32_t i = 0; i < j->manifest.n_graphs; i++) {
-            sw_manifest_graph *g = &j->manifest.graphs[i];
-            if (strlen(g->name) != n || strncmp(g->name, at, n) != 0) continue;
-            g->slc_allocator = found = true;
-        }
-        if (!found)
-            return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                           "--use_slc_allocator: `%.*s`, wanted all, none, or a list of %s%s", (int)n, at,
-                           j->manifest.n_graphs > 1 ? "prefill_forward, " : "", "kv_forward");
-        at += n + (at[n] == ',');
-    }
-    return SW_OK;
-}
-
 static sw_code describe(job *j, sw_error *err) {
+    (void)err;
     const sw_options *o = j->options;
     sw_manifest *m = &j->manifest;
     sw_manifest_init(m, &j->decoder);
@@ -246,5 +253,129 @@ static sw_code describe(job *j, sw_error *err) {
     m->soc_name = j->soc->name, m->soc_id = j->soc->model_id, m->htp_arch = j->soc->htp_arch;
     m->vtcm_mb = o->vtcm_mb != 0 ? o->vtcm_mb : j->soc->vtcm_mb;
     m->opt_level = o->opt_level;
-    return choose_slc(j, err);
+    for (uint32_t i = 0; i < m->n_graphs; i++) m->graphs[i].slc_allocator = j->slc[i];
+    return SW_OK;
+}
+
+/* Both graphs through Qualcomm's compiler into one context binary, which is then read back: what a load will
+ * need is what the binary says, not what was asked for. */
+static sw_code lower(job *j, sw_error *err) {
+    const sw_qnn_library *library;
+    SW_TRY(sw_cli_open_library(j->options, &library, err));
+    sw_manifest *m = &j->manifest;
+    sw_qnn_graph_options graphs[SW_MAX_GRAPHS];
+    sw_htp_graph_report reports[SW_MAX_GRAPHS];
+    for (uint32_t i = 0; i < m->n_graphs; i++)
+        graphs[i] = (sw_qnn_graph_options){
+            .slc_allocator = m->graphs[i].slc_allocator, .vtcm_mb = m->vtcm_mb, .opt_level = m->opt_level};
+    uint8_t *binary = NULL;
+    uint64_t size = 0;
+    m->weight_sharing = m->n_graphs > 1 && j->soc->htp_arch >= 73;
+    if (m->n_graphs > 1 && !m->weight_sharing)
+        sw_log(SW_LOG_WARN, "%s has a V%u: graphs can share weights from V73 on, so each gets a copy",
+               j->soc->name, j->soc->htp_arch);
+    SW_TRY(sw_htp_compile(library, j->soc, (const sw_graph *const *)j->decoder.graphs, graphs, m->n_graphs,
+                          m->weight_sharing, reports, &binary, &size, err));
+    sw_binary_info info;
+    sw_code code =
+        sw_binary_info_read(library, "the new context binary", binary, size, &j->arena, &info, err);
+    if (code == SW_OK)
+        code = sw_bundle_writer_add(j->writer, SW_PART_CONTEXT, "context.bin", binary, size, err);
+    free(binary);
+    if (code != SW_OK) return code;
+    m->qnn_build_id = info.build_id;
+    for (uint32_t i = 0; i < m->n_graphs; i++) {
+        sw_manifest_graph *g = &m->graphs[i];
+        const sw_binary_graph *b = NULL;
+        for (uint32_t k = 0; k < info.n_graphs; k++)
+            if (strcmp(info.graphs[k].name, g->name) == 0) b = &info.graphs[k];
+        if (b == NULL || !b->has_blob)
+            return SW_FAIL(err, SW_LIBRARY, "the new context binary doesn't say what `%s` needs", g->name);
+        g->spill_fill_bytes = b->spill_fill_bytes, g->vtcm_bytes = b->vtcm_bytes;
+        g->ddr = (sw_ddr){.known = reports[i].ddr.known,
+                          .spill = reports[i].ddr.spill,
+                          .fill = reports[i].ddr.fill,
+                          .read = reports[i].ddr.read,
+                          .write = reports[i].ddr.write};
+        g->finalize_seconds = reports[i].finalize_seconds;
+        if (b->spill_fill_bytes > m->spill_fill_buffer_bytes)
+            m->spill_fill_buffer_bytes = b->spill_fill_bytes;
+    }
+    sw_log(SW_LOG_DEBUG, "%s mode: a load will ask for one spill-fill buffer of %llu bytes",
+           sw_model_mode_name(m->mode), (unsigned long long)m->spill_fill_buffer_bytes);
+    return SW_OK;
+}
+
+typedef void json_writer(const sw_tokenizer *tokenizer, FILE *stream);
+
+static sw_code add_tokenizer_part(job *j, const char *name, json_writer *writer, sw_error *err) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (stream == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    writer(j->tokenizer, stream);
+    bool failed = ferror(stream) != 0;
+    sw_code code = SW_OK;
+    if (fclose(stream) != 0 || failed) code = SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", name);
+    if (code == SW_OK) code = sw_bundle_writer_add(j->writer, SW_PART_TOKENIZER, name, text, size, err);
+    free(text);
+    return code;
+}
+
+static sw_code write_bundle(job *j, sw_error *err) {
+    SW_TRY(add_tokenizer_part(j, "tokenizer.json", sw_tokenizer_write_json, err));
+    SW_TRY(add_tokenizer_part(j, "tokenizer_config.json", sw_tokenizer_write_config, err));
+    return sw_bundle_writer_commit(j->writer, &j->manifest, err);
+}
+
+typedef struct step {
+    const char *name;
+    sw_code (*run)(job *j, sw_error *err);
+    double seconds;
+} step;
+
+static void print_summary(const job *j, const step *steps, size_t n_steps, double total) {
+    char line[SW_LINE_BYTES];
+    double finalize = 0;
+    for (uint32_t i = 0; i < j->manifest.n_graphs; i++) {
+        const sw_manifest_graph *g = &j->manifest.graphs[i];
+        sw_log(SW_LOG_INFO, "%s", sw_graph_line(g, line));
+        finalize += g->finalize_seconds;
+    }
+    int n = 0;
+    for (size_t i = 0; i < n_steps && n < (int)sizeof line - 40; i++)
+        n += snprintf(line + n, sizeof line - (size_t)n, "%s%s %.1f", i > 0 ? ", " : "", steps[i].name,
+                      steps[i].seconds);
+    sw_log(SW_LOG_INFO, "seconds: %s", line);
+    sw_log(SW_LOG_INFO,
+           "compiled into %s in %.1f s, of these %.1f s in Qualcomm's finalize; peak memory %.0f MB",
+           j->options->artifact, total, finalize, (double)sw_peak_memory_bytes() / 1e6);
+}
+
+sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
+    job j = {.options = options};
+    step steps[] = {{"check", check_options, 0}, {"load", load, 0},         {"build", build, 0},
+                    {"calibrate", calibrate, 0}, {"quantize", quantize, 0}, {"describe", describe, 0},
+                    {"evaluate", evaluate, 0},   {"lower", lower, 0},       {"write", write_bundle, 0}};
+    size_t n_steps = sizeof steps / sizeof *steps;
+    sw_code code = SW_OK;
+    uint64_t start_us = sw_now_us();
+    for (size_t i = 0; i < n_steps && code == SW_OK; i++) {
+        uint64_t step_us = sw_now_us();
+        code = steps[i].run(&j, err);
+        steps[i].seconds = (double)(sw_now_us() - step_us) / 1e6;
+        sw_log(SW_LOG_VERBOSE, "%s: %.2f s, peak memory %.0f MB", steps[i].name, steps[i].seconds,
+               (double)sw_peak_memory_bytes() / 1e6);
+    }
+    if (code == SW_OK) print_summary(&j, steps, n_steps, (double)(sw_now_us() - start_us) / 1e6);
+    sw_bundle_writer_free(j.writer);
+    sw_decoder_free(&j.decoder);
+    sw_ranges_free(j.ranges);
+    if (j.cpu != NULL) j.cpu->ops->destroy(j.cpu);
+    sw_pool_destroy(j.pool);
+    sw_ids_free(&j.text);
+    sw_tokenizer_destroy(j.tokenizer);
+    sw_model_close(&j.model);
+    sw_arena_free(&j.arena);
+    return code;
 }
