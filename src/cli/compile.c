@@ -247,6 +247,7 @@ static sw_code describe(job *j, sw_error *err) {
     const sw_options *o = j->options;
     sw_manifest *m = &j->manifest;
     sw_manifest_init(m, &j->decoder);
+    m->tool_version = SW_VERSION;
     m->recipe = j->recipe.name;
     m->mode = strcmp(o->model_mode, "hybrid") == 0 ? SW_MODE_HYBRID : SW_MODE_KV;
     m->prefill_ar_len = m->mode == SW_MODE_HYBRID ? o->prefill_ar_len : 0;
