@@ -43,13 +43,13 @@ static sw_code find_named(char out[PATH_MAX], const char *path, sw_error *err) {
 
 static sw_code find_in_sdk(char out[PATH_MAX], const char *root, sw_error *err) {
     struct stat s;
+    if (join(out, root, HOST_FOLDER "/" HTP_NAME, err) != SW_OK) return sw_error_prefix(err, "QNN_SDK_ROOT");
     if (stat(root, &s) != 0)
         return SW_FAIL(err, SW_NOT_FOUND, "QNN_SDK_ROOT=%s: %s; set it to the SDK's folder or unset it", root,
                        strerror(errno));
     if (!S_ISDIR(s.st_mode))
         return SW_FAIL(err, SW_NOT_FOUND,
                        "QNN_SDK_ROOT=%s: not a folder; set it to the SDK's folder or unset it", root);
-    SW_TRY(join(out, root, HOST_FOLDER "/" HTP_NAME, err));
     return is_file(out) ? SW_OK
                         : SW_FAIL(err, SW_NOT_FOUND,
                                   "QNN_SDK_ROOT=%s: no " HOST_FOLDER "/" HTP_NAME
