@@ -26,6 +26,7 @@ static const struct {
     {"Cost Based unsupported", SW_LOG_DEBUG},
     {"Arch 68 set by custom config is different", SW_LOG_DEBUG}, /* by its own default: we pass none */
     {"remote-weight rewrite scaffold", SW_LOG_DEBUG},
+    {"does not have a valid splitting rule", SW_LOG_VERBOSE}, /* for many an op of a good graph */
     /* A refused op: the tables of what would be legal, and the call's name. */
     {"Requested I/O datatype set", SW_LOG_VERBOSE},
     {"Supported I/O datatype sets", SW_LOG_VERBOSE},
