@@ -99,7 +99,7 @@ bool sw_quantized_sigmoid_matches(const sw_op_call *call) {
            sw_same_elements(call->out, call->in[0]);
 }
 
-/* One output for each input value. */
+/* One output for each input value. HTP's u16 results have 15 bits: even integers, cut, not rounded. */
 sw_code sw_quantized_sigmoid_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
     const sw_tensor *x = call->in[0], *y = call->out;
     const int32_t max = sw_dtype_max(y->dtype);
@@ -109,7 +109,9 @@ sw_code sw_quantized_sigmoid_prepare(sw_op_call *call, sw_arena *arena, sw_error
         double v = (q + (double)x->encoding.offset) * x->encoding.scale;
         double e = sw_exp_of_negative(v < 0 ? v : -v);
         double steps = (v < 0 ? e : 1) / (1 + e) / y->encoding.scale;
-        sw_store_unsigned(table, y->dtype, (size_t)q, sw_half_up_saturated(steps, y->encoding.offset, max));
+        int32_t result = y->dtype == SW_U16 ? sw_floor_saturated(steps - y->encoding.offset, max) & ~1
+                                            : sw_half_up_saturated(steps, y->encoding.offset, max);
+        sw_store_unsigned(table, y->dtype, (size_t)q, result);
     }
     call->prepared = table;
     return SW_OK;

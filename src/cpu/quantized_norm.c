@@ -2,6 +2,7 @@
  * the end. */
 #include <math.h>
 
+#include "base/f16.h"
 #include "cpu/quantized.h"
 
 /* e^x = 2^n * e^r, |r| <= ln 2 / 2, the series of e^r to the double's end. */
@@ -20,6 +21,7 @@ bool sw_quantized_rms_norm_matches(const sw_op_call *call) {
            sw_same_elements(y, x) && gamma->rank == 1 && gamma->dims[0] == sw_last_dim(x);
 }
 
+/* HTP truncates: u8 results are rounded to half precision first, which lifts those just below an integer. */
 static void rms_norm_rows(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
     const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
@@ -38,8 +40,9 @@ static void rms_norm_rows(void *context, size_t begin, size_t end) {
         for (size_t i = 0; i < c; i++) {
             int64_t v = (int64_t)sw_load_unsigned(call->in_data[0], x->dtype, r * c + i) + x->encoding.offset;
             int64_t g = (int64_t)sw_load_unsigned(call->in_data[1], gamma->dtype, i) + gamma->encoding.offset;
-            sw_store_unsigned(call->out_data, y->dtype, r * c + i,
-                              sw_floor_saturated((double)(v * g) * multiplier - y->encoding.offset, max));
+            double q = (double)(v * g) * multiplier - y->encoding.offset;
+            if (y->dtype == SW_U8 && q < max) q = sw_f16_to_f32(sw_f32_to_f16((float)q));
+            sw_store_unsigned(call->out_data, y->dtype, r * c + i, sw_floor_saturated(q, max));
         }
     }
 }
@@ -66,13 +69,19 @@ sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error
     return SW_OK;
 }
 
+/* HTP's u16 probabilities of a half and more have 15 bits. */
+static int32_t even_above_half(int32_t q) {
+    return q >= 32768 ? q & ~1 : q;
+}
+
 static void softmax_rows(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
     const sw_tensor *x = call->in[0], *y = call->out;
     const size_t c = sw_last_dim(x);
     const double step = (double)x->encoding.scale * call->op->params.softmax.beta;
     const double *table = call->prepared;
-    const int32_t max = sw_dtype_max(y->dtype);
+    const sw_dtype type = y->dtype;
+    const int32_t max = sw_dtype_max(type);
     for (size_t r = begin; r < end; r++) {
         int32_t top = 0;
         for (size_t i = 0; i < c; i++) {
@@ -84,12 +93,16 @@ static void softmax_rows(void *context, size_t begin, size_t end) {
             int32_t d = top - sw_load_unsigned(call->in_data[0], x->dtype, r * c + i);
             sum += table != NULL ? table[d] : sw_exp_of_negative(-d * step);
         }
-        double multiplier = 1 / (sum * y->encoding.scale);
+        /* u16 falls just short of the exact value: 65534 of 65536 where one takes all, 8191 of 8192 for one
+         * of 8. */
+        double multiplier = (type == SW_U16 ? 1 - 0x1p-17 : 1) / (sum * y->encoding.scale);
         for (size_t i = 0; i < c; i++) {
             int32_t d = top - sw_load_unsigned(call->in_data[0], x->dtype, r * c + i);
             double e = table != NULL ? table[d] : sw_exp_of_negative(-d * step);
-            sw_store_unsigned(call->out_data, y->dtype, r * c + i,
-                              sw_half_up_saturated(e * multiplier, y->encoding.offset, max));
+            int32_t q = type == SW_U16
+                            ? even_above_half(sw_floor_saturated(e * multiplier - y->encoding.offset, max))
+                            : sw_half_up_saturated(e * multiplier, y->encoding.offset, max);
+            sw_store_unsigned(call->out_data, type, r * c + i, q);
         }
     }
 }
