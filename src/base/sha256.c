@@ -18,8 +18,21 @@ static uint32_t rotate_right(uint32_t x, unsigned n) {
     return x >> n | x << (32 - n);
 }
 
+/* Round t, with k[t] + w[t]. The eight variables a..h are never moved: variable i stands in v[(i - t) & 7],
+ * so that with t known to the compiler all of them stay in registers. */
+static inline void one_round(uint32_t v[8], unsigned t, uint32_t kw) {
+    uint32_t a = v[(0 - t) & 7], b = v[(1 - t) & 7], c = v[(2 - t) & 7];
+    uint32_t e = v[(4 - t) & 7], f = v[(5 - t) & 7], g = v[(6 - t) & 7];
+    uint32_t *d = &v[(3 - t) & 7], *h = &v[(7 - t) & 7];
+    uint32_t s1 = rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25);
+    uint32_t s0 = rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22);
+    uint32_t t1 = *h + s1 + ((e & f) ^ (~e & g)) + kw;
+    *d += t1;
+    *h = t1 + s0 + ((a & b) ^ (a & c) ^ (b & c));
+}
+
 static void compress(uint32_t state[8], const uint8_t block[64]) {
-    uint32_t w[64];
+    uint32_t w[64], v[8];
     for (unsigned t = 0; t < 16; t++)
         w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 |
                (uint32_t)block[4 * t + 2] << 8 | block[4 * t + 3];
@@ -28,16 +41,16 @@ static void compress(uint32_t state[8], const uint8_t block[64]) {
         uint32_t s1 = rotate_right(w[t - 2], 17) ^ rotate_right(w[t - 2], 19) ^ w[t - 2] >> 10;
         w[t] = s1 + w[t - 7] + s0 + w[t - 16];
     }
-    uint32_t v[8]; /* a..h */
     memcpy(v, state, sizeof v);
-    for (unsigned t = 0; t < 64; t++) {
-        uint32_t s1 = rotate_right(v[4], 6) ^ rotate_right(v[4], 11) ^ rotate_right(v[4], 25);
-        uint32_t s0 = rotate_right(v[0], 2) ^ rotate_right(v[0], 13) ^ rotate_right(v[0], 22);
-        uint32_t t1 = v[7] + s1 + ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[t] + w[t];
-        uint32_t t2 = s0 + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + t2;
+    for (unsigned t = 0; t < 64; t += 8) {
+        one_round(v, 0, k[t] + w[t]);
+        one_round(v, 1, k[t + 1] + w[t + 1]);
+        one_round(v, 2, k[t + 2] + w[t + 2]);
+        one_round(v, 3, k[t + 3] + w[t + 3]);
+        one_round(v, 4, k[t + 4] + w[t + 4]);
+        one_round(v, 5, k[t + 5] + w[t + 5]);
+        one_round(v, 6, k[t + 6] + w[t + 6]);
+        one_round(v, 7, k[t + 7] + w[t + 7]);
     }
     for (unsigned i = 0; i < 8; i++) state[i] += v[i];
 }
