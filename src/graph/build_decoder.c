@@ -331,8 +331,14 @@ static sw_code build_graph(builder *b, sw_error *err) {
     uint32_t rows = b->options->head == SW_HEAD_LAST ? 1 : b->n;
     if (pick) x = activation(b, binary(SW_OP_GATHER, x, last), "last_hidden", SHAPE(1, h->hidden));
     x = rms_norm(b, x, SW_W_FINAL_NORM, "final_norm_out", SHAPE(rows, h->hidden));
-    add_op(b, binary(SW_OP_FULLY_CONNECTED, x, weight(b, SW_W_HEAD)), SW_TENSOR_OUTPUT, SW_ROLE_ACTIVATION,
-           "logits", NULL, SHAPE(rows, h->vocab));
+    sw_op head = binary(SW_OP_FULLY_CONNECTED, x, weight(b, SW_W_HEAD));
+    shape logits = SHAPE(rows, h->vocab);
+    if (rows == 1) { /* see decoder.h: a single row would leave as a tile of 32 */
+        x = add_op(b, head, SW_TENSOR_NATIVE, SW_ROLE_ACTIVATION, "logits_row", "logits", logits);
+        head = unary(SW_OP_RESHAPE, x);
+        logits = h->vocab % 32 == 0 ? SHAPE(32, h->vocab / 32) : SHAPE(h->vocab, 1);
+    }
+    add_op(b, head, SW_TENSOR_OUTPUT, SW_ROLE_ACTIVATION, "logits", NULL, logits);
     if (b->failed || !sw_graph_seal(b->graph))
         return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", b->options->name);
     b->decoder->graphs[b->decoder->n_graphs++] = b->graph;

@@ -362,6 +362,19 @@ static sw_code check_kv(const sw_decoder *decoder, const sw_graph *graph, uint32
     return SW_OK;
 }
 
+/* One row in any shape, or all rows. */
+static sw_code check_logits(const sw_graph *graph, uint32_t vocab, sw_error *err) {
+    uint32_t index = sw_graph_find(graph, "logits");
+    const sw_tensor *t = index != UINT32_MAX ? graph->tensors[index] : NULL;
+    if (t == NULL || t->kind != SW_TENSOR_OUTPUT)
+        return SW_FAIL(err, SW_BAD_DATA, "%s: has no output `logits`", graph->name);
+    bool one_row = sw_tensor_elements(t) == vocab;
+    if (one_row || (t->rank == 2 && t->dims[0] == graph->ar_len && t->dims[1] == vocab)) return SW_OK;
+    char have[160];
+    return SW_FAIL(err, SW_BAD_DATA, "%s: %s, wanted %u logits or [%u,%u]", graph->name, describe(t, have),
+                   vocab, graph->ar_len, vocab);
+}
+
 sw_code sw_decoder_verify(const sw_decoder *decoder, sw_error *err) {
     const sw_hparams *h = &decoder->hparams;
     const sw_tensor *kv[2] = {NULL, NULL}; /* of the layer in hand */
@@ -379,8 +392,7 @@ sw_code sw_decoder_verify(const sw_decoder *decoder, sw_error *err) {
         SW_TRY(check_border(graph, "sin", SW_TENSOR_INPUT, angles, 3, NULL, err));
         SW_TRY(check_border(graph, "mask", SW_TENSOR_INPUT, (uint32_t[]){1, 1, n, graph->context_len}, 4,
                             NULL, err));
-        uint32_t last = sw_graph_find(graph, "last"), rows = last != UINT32_MAX || n == 1 ? 1 : n;
-        SW_TRY(check_border(graph, "logits", SW_TENSOR_OUTPUT, (uint32_t[]){rows, h->vocab}, 2, NULL, err));
+        SW_TRY(check_logits(graph, h->vocab, err));
     }
     for (uint32_t layer = 0; layer < h->n_layers; layer++) {
         kv[0] = kv[1] = NULL;

@@ -233,7 +233,7 @@ sw_code sw_session_feed(sw_session *s, const int32_t *ids, size_t n_ids, float *
         done += n;
         if (label != NULL) sw_progress_update(&progress, done);
         if (code != SW_OK || done < n_ids) continue;
-        bool one_row = g->graph->tensors[g->logits]->dims[0] == 1;
+        bool one_row = sw_tensor_elements(g->graph->tensors[g->logits]) == s->decoder->hparams.vocab;
         read_logits(s, g, one_row ? 0 : n - 1u, 1, logits);
     }
     if (label != NULL) sw_progress_end(&progress);
@@ -243,7 +243,9 @@ sw_code sw_session_feed(sw_session *s, const int32_t *ids, size_t n_ids, float *
 sw_code sw_session_feed_all(sw_session *s, const int32_t *ids, size_t n_ids, float *logits, sw_error *err) {
     SW_TRY(check_ids(s, ids, n_ids, err));
     loaded *g = choose(s, n_ids);
-    if (g == NULL || g->graph->ar_len < n_ids || g->graph->tensors[g->logits]->dims[0] != g->graph->ar_len)
+    if (g == NULL || g->graph->ar_len < n_ids ||
+        sw_tensor_elements(g->graph->tensors[g->logits]) !=
+            (uint64_t)g->graph->ar_len * s->decoder->hparams.vocab)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "no graph gives the logits of all of %zu tokens at once",
                        n_ids);
     SW_TRY(run(s, g, ids, (uint32_t)n_ids, err));

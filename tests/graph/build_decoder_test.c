@@ -54,8 +54,9 @@ static void decode_graph_has_no_op_that_moves_nothing(void **state) {
     assert_int_equal(sw_graph_count_ops(g, SW_OP_CONVERT), 0);
     assert_int_equal(sw_graph_count_ops(g, SW_OP_GATHER), 0);
     assert_int_equal(sw_graph_count_ops(g, SW_OP_FULLY_CONNECTED), 7 * h.n_layers + 1);
-    assert_int_equal(sw_graph_count_ops(g, SW_OP_RESHAPE), 5 * h.n_layers); /* q, k, v, groups, context */
-    assert_int_equal(g->n_ops, 27 * h.n_layers + 2);
+    assert_int_equal(sw_graph_count_ops(g, SW_OP_RESHAPE),
+                     5 * h.n_layers + 1); /* q, k, v, groups, context; logits */
+    assert_int_equal(g->n_ops, 27 * h.n_layers + 3);
     sw_decoder_free(&decoder);
     tiny_model_free(&tiny);
 }
