@@ -81,8 +81,10 @@ static size_t read_character(const char *text, size_t size, bool *whole, bool *c
     return length;
 }
 
-/* Moves the first n held bytes out as characters; unless at the end of all text, a cut one stays. */
+/* Moves the first n held bytes out as characters (*out is empty before); unless at the end of all text, a cut
+ * one stays. */
 static sw_code show(sw_stream *s, size_t n, bool at_end, sw_span *out, sw_error *err) {
+    if (n == 0) return SW_OK;
     static const char replacement[] = {'\xef', '\xbf', '\xbd'};
     if (n > SIZE_MAX / sizeof replacement)
         return SW_FAIL(err, SW_NO_MEMORY, "no memory for %zu bytes of text", n);
