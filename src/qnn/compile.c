@@ -8,7 +8,9 @@ static sw_code compile(sw_qnn_context *context, const sw_graph *const *graphs,
     for (uint32_t i = 0; i < n_graphs; i++) {
         sw_arena arena = SW_ARENA_EMPTY;
         sw_qnn_lowered lowered;
+        uint64_t start = sw_now_us();
         sw_code code = sw_qnn_lower(context, graphs[i], &options[i], &arena, &lowered, err);
+        double lower_seconds = (double)(sw_now_us() - start) / 1e6;
         if (code == SW_OK) code = sw_qnn_graph_finalize(context, &lowered.graph, err);
         sw_arena_free(&arena);
         if (code != SW_OK) return code;
@@ -17,8 +19,9 @@ static sw_code compile(sw_qnn_context *context, const sw_graph *const *graphs,
                                            .slc_allocate = lowered.graph.slc_allocate,
                                            .slc_idle = lowered.graph.slc_idle,
                                            .finalize_seconds = lowered.graph.finalize_seconds};
-        sw_log(SW_LOG_VERBOSE, "%s: %u ops compiled in %.1f s, SLC allocator %s", graphs[i]->name,
-               graphs[i]->n_ops, lowered.graph.finalize_seconds, options[i].slc_allocator ? "on" : "off");
+        sw_log(SW_LOG_VERBOSE, "%s: %u ops lowered in %.1f s, compiled in %.1f s, SLC allocator %s",
+               graphs[i]->name, graphs[i]->n_ops, lower_seconds, lowered.graph.finalize_seconds,
+               options[i].slc_allocator ? "on" : "off");
     }
     return SW_OK;
 }

@@ -25,8 +25,6 @@ static const struct {
     {"Performance Estimates unsupported", SW_LOG_DEBUG},
     {"Cost Based unsupported", SW_LOG_DEBUG},
     {"Arch 68 set by custom config is different", SW_LOG_DEBUG}, /* by its own default: we pass none */
-    {"remote-weight rewrite scaffold", SW_LOG_DEBUG},
-    {"does not have a valid splitting rule", SW_LOG_VERBOSE}, /* for many an op of a good graph */
     /* A refused op: the tables of what would be legal, and the call's name. */
     {"Requested I/O datatype set", SW_LOG_VERBOSE},
     {"Supported I/O datatype sets", SW_LOG_VERBOSE},
@@ -52,7 +50,9 @@ static sw_log_level our_level(uint32_t level, const char *line, bool first) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strstr(line, known[i].text) != NULL) return known[i].shown;
     if (level == QNN_LOG_ERROR) return first ? SW_LOG_ERROR : SW_LOG_VERBOSE; /* the rest are tables */
-    if (level == QNN_LOG_WARN) return SW_LOG_WARN;
+    /* The interface's warnings have a tag. Those without one are the optimizer's remarks, one or more an op.
+     */
+    if (level == QNN_LOG_WARN) return strstr(line, "<W>") != NULL ? SW_LOG_WARN : SW_LOG_VERBOSE;
     return level <= QNN_LOG_VERBOSE ? SW_LOG_VERBOSE : SW_LOG_DEBUG;
 }
 

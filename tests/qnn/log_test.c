@@ -100,14 +100,15 @@ static void features_and_progress_are_seen(void **state) {
 
 static void say_some(void) {
     say(QNN_LOG_ERROR, " <E> broken: %s", "100%% ~\xc3\xa4");
-    say(QNN_LOG_WARN, "one\n\ntwo");
+    say(QNN_LOG_WARN, " <W> one\n\n <W> two");
+    say(QNN_LOG_WARN, "concat_opts.cc:201:WARNING:of one op");
     say(QNN_LOG_INFO, "per op");
     say(QNN_LOG_ERROR, "unexpected GraphHtpSettings option 66\n");
     say(QNN_LOG_INFO, "spill_bytes=1");
     char text[3000];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    say(QNN_LOG_WARN, "%s", text);
+    say(QNN_LOG_WARN, " <W> %s", text);
 }
 
 static void lines_are_shown_word_for_word(void **state) {
@@ -115,9 +116,10 @@ static void lines_are_shown_word_for_word(void **state) {
     sw_log_set_level(SW_LOG_INFO);
     collect(say_some);
     assert_ptr_equal(strstr(shown, "error: [QNN]  <E> broken: 100%% ~\xc3\xa4\n"), shown);
-    assert_non_null(
-        strstr(shown, "warning: [QNN] one\nwarning: [QNN] two\n[QNN] spill_bytes=1\nwarning: [QNN] xxx"));
+    assert_non_null(strstr(shown, "warning: [QNN]  <W> one\nwarning: [QNN]  <W> two\n[QNN] spill_bytes=1\n"
+                                  "warning: [QNN]  <W> xxx"));
     assert_null(strstr(shown, "per op"));
+    assert_null(strstr(shown, "of one op"));
     assert_null(strstr(shown, "option 66"));
     assert_int_equal(strspn(strstr(shown, "xxx"), "x"), 2999); /* longer than the first buffer */
     assert_int_equal(sw_qnn_log_level(), QNN_LOG_INFO);
