@@ -14,13 +14,17 @@ typedef struct tiny_decoder {
 
 enum { TINY_CONTEXT = 8, TINY_PREFILL = 4 };
 
-/* Scales of every kind of mantissa; what ops only move must agree, so most tensors share one. */
-static inline sw_encoding tiny_encoding(const sw_tensor *t, uint64_t *state) {
+/* One encoding a range, of every kind of mantissa; what ops move between ranges must agree, so most share
+ * one. */
+static inline sw_encoding tiny_encoding(const sw_tensor *t) {
     static const char *const free_names[] = {"ffn",           "gate",   ".up",  "residual", "attention_in",
                                              "attention_out", "logits", "norm", NULL};
+    uint64_t state = 1;
+    for (const char *p = t->range; *p != '\0'; p++)
+        state = (state ^ (uint8_t)*p) * 1099511628211u; /* FNV-1a */
     for (size_t i = 0; free_names[i] != NULL; i++)
         if (strstr(t->range, free_names[i]) != NULL)
-            return (sw_encoding){tiny_random(state) / 64 + 0.017f, -(int32_t)(*state >> 57)};
+            return (sw_encoding){tiny_random(&state) / 64 + 0.017f, -(int32_t)(state >> 57)};
     return (sw_encoding){0.0078431377f, -128};
 }
 
@@ -56,7 +60,7 @@ static inline void tiny_decoder_create(tiny_decoder *t) {
             sw_tensor *x = d->graphs[g]->tensors[i];
             if (x->kind == SW_TENSOR_CONSTANT || x->role == SW_ROLE_INDEX) continue;
             x->dtype = SW_U8;
-            x->encoding = tiny_encoding(x, &state);
+            x->encoding = tiny_encoding(x);
         }
     }
     /* The row that `last` picks has the encoding of what it is picked from. */

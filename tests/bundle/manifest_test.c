@@ -160,6 +160,10 @@ static void part_entries_are_refused(void **state) {
     store_manifest(m);
     assert_refused("$.parts[3].sha256: `1234567890");
     assert_non_null(strstr(err.message, "has 63 characters; wanted 64 digits of 0-9 and a-f"));
+    json_object_set_new(one, "sha256",
+                        json_string("ABCDEF6789012345678901234567890123456789012345678901234567890123"));
+    store_manifest(m);
+    assert_refused("$.parts[3].sha256: `ABCDEF");
     json_decref(path);
     json_decref(m);
 }
