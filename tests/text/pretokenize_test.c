@@ -51,7 +51,7 @@ static void cuts_as_the_original_tokenizers(void **state) {
             words w = {.wanted = json_object_get(c, rule->name),
                        .rule = rule->name,
                        .text = json_string_value(text)};
-            if (rule->nfc && json_object_get(c, "composed") != NULL)
+            if (strcmp(rule->name, "qwen2") == 0 && json_object_get(c, "composed") != NULL)
                 w.wanted = json_object_get(c, "composed");
             sw_error err;
             sw_span span = {json_string_value(text), json_string_length(text)};

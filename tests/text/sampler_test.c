@@ -58,6 +58,9 @@ static void narrow_choices_are_greedy(void **state) {
     }
     assert_int_equal(choose(1, 1, 1, logits, 3), 1);      /* top-k 1 */
     assert_int_equal(choose(1, 0, 1e-30f, logits, 3), 1); /* top-p keeps at least one */
+    const float equal[] = {0, 1, 1, 1, 1, 1};
+    assert_int_equal(choose(1, 1, 1, equal, 6), 1); /* on a tie the lowest id is kept */
+    assert_int_equal(choose(1, 0, 1e-30f, equal, 6), 1);
     const float one[] = {-INFINITY, -INFINITY, -2};
     for (int i = 0; i < 3; i++) assert_int_equal(choose(3e38f, i, 1, one, 3), 2); /* -inf is never drawn */
 }
