@@ -35,6 +35,13 @@ static void broadcast_strides(const sw_tensor *t, const sw_tensor *y, size_t *st
     }
 }
 
+/* m to the power of two of which `larger` has 15 bits. */
+static double multiplier_of_15_bits(double m, double larger) {
+    int exponent;
+    frexp(larger, &exponent);
+    return ldexp(floor(ldexp(m, 15 - exponent) + 0.5), exponent - 15);
+}
+
 sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
     const sw_tensor *a = call->in[0], *b = call->in[1], *y = call->out;
     binary_prepared *p = sw_arena_alloc(arena, sizeof *p);
@@ -48,10 +55,9 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
         p->b = (double)b->encoding.scale / y->encoding.scale;
         if (a->dtype == SW_U16) {
             /* HTP's multipliers: 15 bits, of one power of two for both. */
-            int exponent;
-            frexp(p->a > p->b ? p->a : p->b, &exponent);
-            p->a = ldexp(floor(ldexp(p->a, 15 - exponent) + 0.5), exponent - 15);
-            p->b = ldexp(floor(ldexp(p->b, 15 - exponent) + 0.5), exponent - 15);
+            double larger = p->a > p->b ? p->a : p->b;
+            p->a = multiplier_of_15_bits(p->a, larger);
+            p->b = multiplier_of_15_bits(p->b, larger);
         }
     }
     call->prepared = p;
@@ -149,7 +155,8 @@ static void convert_range(void *context, size_t begin, size_t end) {
         return;
     }
     const int32_t offset = y->encoding.offset, max = sw_dtype_max(y->dtype);
-    const double multiplier = (double)x->encoding.scale / y->encoding.scale;
+    double multiplier = (double)x->encoding.scale / y->encoding.scale;
+    if (x->dtype == SW_U8 && y->dtype == SW_U16) multiplier = multiplier_of_15_bits(multiplier, multiplier);
     for (size_t i = begin; i < end; i++) {
         double steps;
         if (x->dtype == SW_F32) { /* half away from zero */

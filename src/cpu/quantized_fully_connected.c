@@ -32,14 +32,15 @@ sw_code sw_quantized_fully_connected_prepare(sw_op_call *call, sw_arena *arena, 
     p->requantizer = sw_arena_array(arena, out, sizeof *p->requantizer);
     p->share = sw_arena_array(arena, out, sizeof *p->share);
     if (p->requantizer == NULL || p->share == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    /* Single precision and this order: what the HTP's own multipliers come nearest to. */
+    const float ratio = x->encoding.scale / y->encoding.scale;
     for (size_t o = 0; o < out; o++) {
         const int8_t *row = (const int8_t *)w->data + o * in;
         int64_t sum = 0;
         for (size_t i = 0; i < in; i++) sum += row[i];
         p->share[o] = sum * x->encoding.offset;
-        double scale = w->channel_scales != NULL ? w->channel_scales[o] : w->encoding.scale;
-        p->requantizer[o] =
-            sw_requantizer_of((double)x->encoding.scale * scale / y->encoding.scale, y->dtype);
+        float scale = w->channel_scales != NULL ? w->channel_scales[o] : w->encoding.scale;
+        p->requantizer[o] = sw_requantizer_of(ratio * scale, y->dtype);
     }
     call->prepared = p;
     return SW_OK;

@@ -3,11 +3,29 @@
 
 static const char *const isas[] = {"scalar", "avx2", "avx512"};
 
-/* HTP's rule for u16 (docs/numerics.md): q_x without its offset, the low 8 bits dropped, the offset's share
- * rounded to 256 as well; then 8 fraction bits, then half up. */
-static long double u16_steps(int64_t raw, int64_t share, long double ratio) {
-    int64_t a = raw >> 8, b = (share + 127) >> 8; /* floor, also of negative numbers */
-    return floorl((long double)((a + b) * 256) * ratio * 256 + 0.5L) / 256;
+/* The rule of docs/numerics.md, "Matrix products", in its own words: the multiplier to so many bits, the
+ * largest power of two that keeps a step of the sum within the limit, the sum cut to it, half of it added. */
+static int32_t htp_integer(int64_t sum, long double multiplier, sw_dtype type, int32_t offset) {
+    const long double one = type == SW_U16 ? 4194304 : 4096, limit = type == SW_U16 ? 1 / 128.0L : 1 / 8.0L;
+    long double unit = 1, step = 1;
+    while (multiplier / unit >= one) unit *= 2;
+    while (multiplier / unit < one / 2) unit /= 2;
+    while (multiplier * step > limit) step /= 2;
+    while (multiplier * step * 2 <= limit) step *= 2;
+    long double rounded = floorl(multiplier / unit + 0.5L) * unit;
+    long double y = floorl((floorl((long double)sum / step) + 0.5L) * step * rounded + 0.5L) - offset;
+    return y < 0 ? 0 : y > sw_dtype_max(type) ? sw_dtype_max(type) : (int32_t)y;
+}
+
+/* The sum that it is given: all of it, or for u16 what is left without the low 8 bits. */
+static int64_t htp_sum(int64_t raw, int64_t share, sw_dtype type) {
+    return type == SW_U8
+               ? raw + share
+               : (int64_t)(floorl((long double)raw / 256) + floorl(((long double)share + 127) / 256));
+}
+
+static void expect(const values *y, size_t i, int32_t want, const char *isa) {
+    if (get(y, i) != want) fail_msg("%s, [%zu]: %d, wanted %d", isa, i, get(y, i), want);
 }
 
 typedef enum content { RANDOM, ALL_TOP_NEGATIVE, ALL_TOP_POSITIVE } content;
@@ -40,15 +58,11 @@ static void fully_connected(sw_dtype type, uint32_t rows, uint32_t in, uint32_t 
                     raw += w * get(&x[0], r * in + i);
                     share += w * offset;
                 }
-                long double ratio = (long double)x[0].t.encoding.scale * scales[o] / y_scale;
-                long double steps = type == SW_U8 ? (raw + share) * ratio : u16_steps(raw, share, ratio);
-                /* A scaled value at the edge of two 1/256 steps may take either: skip within a hair. */
-                if (type == SW_U16) {
-                    long double exact =
-                        (long double)(((raw >> 8) + ((share + 127) >> 8)) * 256) * ratio * 256;
-                    if (fabsl(exact + 0.5L - rintl(exact + 0.5L)) < 1e-6L) continue;
-                }
-                expect_half_up(&y, r * out + o, steps, isas[isa]);
+                float ratio = x[0].t.encoding.scale / y_scale;
+                long double multiplier = (long double)(ratio * scales[o]) * (type == SW_U16 ? 256 : 1);
+                expect(&y, r * out + o,
+                       htp_integer(htp_sum(raw, share, type), multiplier, type, y.t.encoding.offset),
+                       isas[isa]);
             }
     }
     unsetenv("SPILLWAY_ISA");
@@ -130,14 +144,19 @@ static void matmul(sw_dtype a_type, sw_dtype b_type, uint32_t batch, uint32_t m,
         for (size_t e = 0; e < batch; e++)
             for (size_t r = 0; r < m; r++)
                 for (size_t c = 0; c < n; c++) {
-                    int64_t sum = 0;
-                    for (size_t t = 0; t < k; t++)
-                        sum += ((int64_t)get(&in[0], (e * m + r) * k + t) + in[0].t.encoding.offset) *
-                               (get(&in[1], transposed ? (e * n + c) * k + t : (e * k + t) * n + c) +
-                                in[1].t.encoding.offset);
-                    long double ratio =
-                        (long double)in[0].t.encoding.scale * in[1].t.encoding.scale / y_scale;
-                    expect_half_up(&y, (e * m + r) * n + c, sum * ratio, isas[isa]);
+                    int64_t raw = 0, share = 0;
+                    for (size_t t = 0; t < k; t++) {
+                        int64_t b = get(&in[1], transposed ? (e * n + c) * k + t : (e * k + t) * n + c) +
+                                    in[1].t.encoding.offset;
+                        raw += get(&in[0], (e * m + r) * k + t) * b;
+                        share += in[0].t.encoding.offset * b;
+                    }
+                    double multiplier = (double)in[0].t.encoding.scale * in[1].t.encoding.scale / y_scale;
+                    expect(&y, (e * m + r) * n + c,
+                           htp_integer(htp_sum(raw, share, a_type),
+                                       a_type == SW_U16 ? 256 * multiplier : multiplier, a_type,
+                                       y.t.encoding.offset),
+                           isas[isa]);
                 }
     }
     unsetenv("SPILLWAY_ISA");

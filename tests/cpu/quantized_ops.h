@@ -98,16 +98,4 @@ static inline void run_op(const sw_op *op, values *in, uint32_t n_in, values *ou
     sw_arena_free(&arena);
 }
 
-/* The stored integer that x output steps become, half up and saturated, for two sides of a hair: what lies
- * within 1e-7 of a tie may go either way, for the kernels multiply in double. */
-static inline void expect_half_up(const values *out, size_t i, long double x, const char *what) {
-    int32_t got = get(out, i), most = sw_dtype_max(out->t.dtype);
-    long double low = floorl(x + 0.5L - 1e-7L) - out->t.encoding.offset;
-    long double high = floorl(x + 0.5L + 1e-7L) - out->t.encoding.offset;
-    low = low < 0 ? 0 : low > most ? most : low;
-    high = high < 0 ? 0 : high > most ? most : high;
-    if (got < low || got > high)
-        fail_msg("%s[%zu]: %d, wanted %.0Lf (from %.9Lf)", what, i, got, high, x - out->t.encoding.offset);
-}
-
 #endif
