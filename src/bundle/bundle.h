@@ -65,6 +65,9 @@ sw_code sw_bundle_writer_put_constant(sw_bundle_writer *w, const sw_tensor *t, c
                                       sw_error *err) SW_MUST_CHECK;
 sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) SW_MUST_CHECK;
 
+/* Gives the map's resident pages back; they are read again when touched. */
+void sw_bundle_writer_drop_pages(const sw_bundle_writer *w);
+
 /* A part from memory, or copied from a file. name: "tokenizer.json", "prefill_forward.bin": letters, digits,
  * '.', '_', '-'; other characters are replaced. Context parts stand in the manifest in the order of the
  * calls. */

@@ -231,6 +231,10 @@ sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) {
     return sw_weights_attach(w->decoder, per_channel, &w->weights, err);
 }
 
+void sw_bundle_writer_drop_pages(const sw_bundle_writer *w) {
+    sw_file_map_drop_pages(&w->weights.map, 0, w->weights.map.size);
+}
+
 /* ---- Commit ---- */
 
 static sw_code add_graph(sw_bundle_writer *w, sw_error *err) {

@@ -2,6 +2,7 @@
  *
  * Each step is a function of the job below, in this order in `steps`; the table at the end says what each
  * took. */
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,11 +259,16 @@ static sw_code describe(job *j, sw_error *err) {
     return SW_OK;
 }
 
+static void drop_pages(void *writer) {
+    sw_bundle_writer_drop_pages(writer);
+}
+
 /* Both graphs through Qualcomm's compiler into one context binary, which is then read back: what a load will
  * need is what the binary says, not what was asked for. */
 static sw_code lower(job *j, sw_error *err) {
     const sw_qnn_library *library;
     SW_TRY(sw_cli_open_library(j->options, &library, err));
+    malloc_trim(0); /* the compiler needs ten times what came before: give back what is free */
     sw_manifest *m = &j->manifest;
     sw_qnn_graph_options graphs[SW_MAX_GRAPHS];
     sw_htp_graph_report reports[SW_MAX_GRAPHS];
@@ -276,7 +282,7 @@ static sw_code lower(job *j, sw_error *err) {
         sw_log(SW_LOG_WARN, "%s has a V%u: graphs can share weights from V73 on, so each gets a copy",
                j->soc->name, j->soc->htp_arch);
     SW_TRY(sw_htp_compile(library, j->soc, (const sw_graph *const *)j->decoder.graphs, graphs, m->n_graphs,
-                          m->weight_sharing, reports, &binary, &size, err));
+                          m->weight_sharing, drop_pages, j->writer, reports, &binary, &size, err));
     sw_binary_info info;
     sw_code code =
         sw_binary_info_read(library, "the new context binary", binary, size, &j->arena, &info, err);

@@ -3,14 +3,15 @@
 #include "qnn/htp.h"
 
 static sw_code compile(sw_qnn_context *context, const sw_graph *const *graphs,
-                       const sw_qnn_graph_options *options, uint32_t n_graphs, sw_htp_graph_report *reports,
-                       sw_error *err) {
+                       const sw_qnn_graph_options *options, uint32_t n_graphs, sw_htp_lowered *on_lowered,
+                       void *on_lowered_context, sw_htp_graph_report *reports, sw_error *err) {
     for (uint32_t i = 0; i < n_graphs; i++) {
         sw_arena arena = SW_ARENA_EMPTY;
         sw_qnn_lowered lowered;
         uint64_t start = sw_now_us();
         sw_code code = sw_qnn_lower(context, graphs[i], &options[i], &arena, &lowered, err);
         double lower_seconds = (double)(sw_now_us() - start) / 1e6;
+        if (code == SW_OK && on_lowered != NULL) on_lowered(on_lowered_context);
         if (code == SW_OK) code = sw_qnn_graph_finalize(context, &lowered.graph, err);
         sw_arena_free(&arena);
         if (code != SW_OK) return code;
@@ -28,14 +29,16 @@ static sw_code compile(sw_qnn_context *context, const sw_graph *const *graphs,
 
 sw_code sw_htp_compile(const sw_qnn_library *library, const sw_soc *soc, const sw_graph *const *graphs,
                        const sw_qnn_graph_options *options, uint32_t n_graphs, bool weight_sharing,
-                       sw_htp_graph_report *reports, uint8_t **binary, uint64_t *size, sw_error *err) {
+                       sw_htp_lowered *lowered, void *lowered_context, sw_htp_graph_report *reports,
+                       uint8_t **binary, uint64_t *size, sw_error *err) {
     *binary = NULL;
     *size = 0;
     sw_qnn qnn = {0};
     sw_qnn_context context = {0};
     sw_code code = sw_qnn_open(&qnn, library, soc, err);
     if (code == SW_OK) code = sw_qnn_context_create(&context, &qnn, weight_sharing, err);
-    if (code == SW_OK) code = compile(&context, graphs, options, n_graphs, reports, err);
+    if (code == SW_OK)
+        code = compile(&context, graphs, options, n_graphs, lowered, lowered_context, reports, err);
     if (code == SW_OK) code = sw_qnn_context_binary(&context, binary, size, err);
     sw_qnn_context_free(&context);
     sw_qnn_close(&qnn);

@@ -21,11 +21,15 @@ typedef struct sw_htp_graph_report {
     double finalize_seconds;
 } sw_htp_graph_report;
 
-/* Compiles graphs[n] into one context binary. options[n], reports[n]. *binary is for free().
- * Errors: SW_INVALID_ARGUMENT, SW_UNSUPPORTED (an op, weight sharing), SW_LIBRARY, SW_NO_MEMORY. */
+/* Called when a graph has been lowered: QNN has copies of its constants, which aren't read again before the
+ * next graph is lowered. For giving pages back while the compiler needs the memory. */
+typedef void sw_htp_lowered(void *context);
+
+/* Compiles graphs[n] into one context binary. options[n], reports[n]. *binary is for free(). lowered may be
+ * NULL. Errors: SW_INVALID_ARGUMENT, SW_UNSUPPORTED (an op, weight sharing), SW_LIBRARY, SW_NO_MEMORY. */
 sw_code sw_htp_compile(const sw_qnn_library *library, const sw_soc *soc, const sw_graph *const *graphs,
                        const sw_qnn_graph_options *options, uint32_t n_graphs, bool weight_sharing,
-                       sw_htp_graph_report *reports, uint8_t **binary, uint64_t *size,
-                       sw_error *err) SW_MUST_CHECK;
+                       sw_htp_lowered *lowered, void *lowered_context, sw_htp_graph_report *reports,
+                       uint8_t **binary, uint64_t *size, sw_error *err) SW_MUST_CHECK;
 
 #endif
