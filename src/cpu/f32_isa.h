@@ -36,6 +36,9 @@ typedef struct sw_f32_isa {
     /* Half to float and back, rounding to nearest even; a NaN stays a NaN. */
     void (*from_f16)(size_t n, const uint16_t *in, float *out);
     void (*to_f16)(size_t n, const float *in, uint16_t *out);
+
+    /* out[i] = e^(scale * in[i] - shift), of arguments <= 0, by exp_f32.h; in and out may be the same. */
+    void (*exp)(size_t n, float scale, float shift, const float *in, float *out);
 } sw_f32_isa;
 
 extern const sw_f32_isa sw_f32_scalar;

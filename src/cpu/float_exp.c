@@ -1,5 +1,6 @@
-/* float_exp.c: Softmax over the last axis, with the row's maximum taken off first, and Sigmoid. */
-#include "cpu/exp_f32.h"
+/* float_exp.c: Softmax over the last axis, with the row's maximum taken off first, and Sigmoid as 1 / (1 +
+ * e^-x) or e^x / (1 + e^x): no exponential of more than 0. */
+#include "cpu/f32_isa.h"
 #include "cpu/float.h"
 
 enum { LANES = 16 }; /* partial sums: a fixed order that vectorizes */
@@ -36,13 +37,14 @@ static float sum_of(size_t n, const float *x) {
 
 static void softmax_rows(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
+    const sw_f32_isa *isa = sw_f32_best();
     size_t n = sw_last_dim(call->in[0]);
     float beta = call->op->params.softmax.beta;
     for (size_t row = begin; row < end; row++) {
         const float *x = (const float *)call->in_data[0] + row * n;
         float *y = (float *)call->out_data + row * n;
         float max = greatest(n, x, beta);
-        for (size_t i = 0; i < n; i++) y[i] = sw_exp_f32(beta * x[i] - max);
+        isa->exp(n, beta, max, x, y);
         float scale = 1 / sum_of(n, y); /* the sum is at least 1: the maximum's own */
         for (size_t i = 0; i < n; i++) y[i] *= scale;
     }
@@ -60,7 +62,9 @@ static void sigmoid_range(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
     const float *x = call->in_data[0];
     float *y = call->out_data;
-    for (size_t i = begin; i < end; i++) y[i] = 1 / (1 + sw_exp_f32(-x[i]));
+    for (size_t i = begin; i < end; i++) y[i] = x[i] < 0 ? x[i] : -x[i];
+    sw_f32_best()->exp(end - begin, 1, 0, y + begin, y + begin);
+    for (size_t i = begin; i < end; i++) y[i] = (x[i] < 0 ? y[i] : 1) / (1 + y[i]);
 }
 
 static void sigmoid(const sw_op_call *call) {

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/f16.h"
+#include "cpu/exp_f32.h"
 #include "cpu/f32_isa.h"
 
 static void tile(size_t rows, size_t k, const float *x, size_t x_stride, const float *panel, float *y,
@@ -43,4 +44,8 @@ static void to_f16(size_t n, const float *in, uint16_t *out) {
     for (size_t i = 0; i < n; i++) out[i] = sw_f32_to_f16(in[i]);
 }
 
-const sw_f32_isa sw_f32_scalar = {SW_ISA_SCALAR, tile, pack, dot, from_f16, to_f16};
+static void exp_f32(size_t n, float scale, float shift, const float *in, float *out) {
+    sw_exp_f32_loop(n, scale, shift, in, out);
+}
+
+const sw_f32_isa sw_f32_scalar = {SW_ISA_SCALAR, tile, pack, dot, from_f16, to_f16, exp_f32};

@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 #include "base/f16.h"
+#include "cpu/exp_f32.h"
 #include "cpu/f32_isa.h"
 
 #if defined(__clang__)
@@ -117,7 +118,11 @@ static void to_f16(size_t n, const float *in, uint16_t *out) {
     for (; i < n; i++) out[i] = sw_f32_to_f16(in[i]);
 }
 
-const sw_f32_isa sw_f32_avx2 = {SW_ISA_AVX2, tile, pack, dot, from_f16, to_f16};
+static void exp_f32(size_t n, float scale, float shift, const float *in, float *out) {
+    sw_exp_f32_loop(n, scale, shift, in, out);
+}
+
+const sw_f32_isa sw_f32_avx2 = {SW_ISA_AVX2, tile, pack, dot, from_f16, to_f16, exp_f32};
 
 #else
 typedef int sw_no_avx2_here; /* ISO C wants a declaration */

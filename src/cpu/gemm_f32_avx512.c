@@ -90,7 +90,11 @@ static void to_f16(size_t n, const float *in, uint16_t *out) {
     sw_f32_avx2.to_f16(n, in, out);
 }
 
-const sw_f32_isa sw_f32_avx512 = {SW_ISA_AVX512, tile, pack, dot, from_f16, to_f16};
+static void exp_f32(size_t n, float scale, float shift, const float *in, float *out) {
+    sw_f32_avx2.exp(n, scale, shift, in, out);
+}
+
+const sw_f32_isa sw_f32_avx512 = {SW_ISA_AVX512, tile, pack, dot, from_f16, to_f16, exp_f32};
 
 #else
 typedef int sw_no_avx512_here; /* ISO C wants a declaration */

@@ -21,7 +21,7 @@ typedef struct sw_op_call {
 typedef struct sw_kernel {
     const char *name; /* op, types: "FullyConnected u16 s8" */
     sw_op_type op;
-    bool (*matches)(const sw_op_call *call); /* looks at in[] and out only */
+    bool (*matches)(const sw_op_call *call); /* looks at op, in[] and out only */
     /* Optional. Makes tables, multipliers, sums of weights. */
     sw_code (*prepare)(sw_op_call *call, sw_arena *arena, sw_error *err);
     size_t (*scratch_bytes)(const sw_op_call *call); /* optional */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/f16.h"
-#include "cpu/exp_f32.h"
 
 enum { MAX_ELEMENTS = 1 << 16 };
 
@@ -272,7 +271,7 @@ static void sigmoid(void **state) {
             run(1);
             for (size_t i = 0; i < out.n; i++) {
                 double want = 1 / (1 + exp(-in[0].exact[i]));
-                check(i, want, 2 * FLT_EPSILON * want + FLT_MIN); /* 0 where e^-x is beyond float */
+                check(i, want, 2 * FLT_EPSILON * want + 1e-44);
             }
             small_graph_free(&graph);
         }
@@ -337,30 +336,6 @@ static void convert(void **state) {
     }
 }
 
-/* Every 101st float whose e^x is a float or 0. The bound is the header's. */
-static void exp_is_within_its_bound(void **state) {
-    (void)state;
-    double worst = 0;
-    for (uint32_t bits = 0; bits < 0x42d20000u; bits += 101) /* to 105 */
-        for (uint32_t sign = 0; sign < 2; sign++) {
-            float x = sw_bits_to_f32(bits | sign << 31), got = sw_exp_f32(x);
-            double want = exp((double)x);
-            if (want > (double)FLT_MAX)
-                assert_true(isinf(got));
-            else if (want < (double)FLT_MIN)
-                assert_true(fabs((double)got - want) <= 1.5 * ldexp(1, -149));
-            else {
-                int exponent;
-                frexp(want, &exponent);
-                worst = fmax(worst, fabs((double)got - want) / ldexp(1, exponent - 24));
-            }
-        }
-    print_message("largest error of exp: %.3f ulp\n", worst);
-    assert_true(worst <= 1.03);
-    assert_true(sw_exp_f32(0) == 1 && sw_exp_f32(-INFINITY) == 0 && isinf(sw_exp_f32(INFINITY)));
-    assert_true(isnan(sw_exp_f32(NAN)));
-}
-
 static int make_pool(void **state) {
     (void)state;
     sw_error err;
@@ -385,7 +360,6 @@ int main(void) {
         cmocka_unit_test(sigmoid),
         cmocka_unit_test(add_and_multiply_broadcast),
         cmocka_unit_test(convert),
-        cmocka_unit_test(exp_is_within_its_bound),
     };
     return cmocka_run_group_tests(tests, make_pool, destroy_pool);
 }

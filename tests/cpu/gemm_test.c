@@ -125,6 +125,38 @@ static void f16_conversions(void **state) {
     }
 }
 
+/* Every 101st float down to -105. The bound is exp_f32.h's. */
+static void exp_is_within_its_bound(void **state) {
+    (void)state;
+    enum { N = 1001 };
+    float x[N], y[N], first[N];
+    for (size_t v = 0; v < sw_f32_variant_count; v++) {
+        const sw_f32_isa *isa = sw_f32_variants[v];
+        if (!can_run(isa)) continue;
+        double worst = 0;
+        for (uint32_t bits = 0; bits < 0x42d20000u; bits += 101 * N) {
+            for (uint32_t i = 0; i < N; i++) x[i] = sw_bits_to_f32(bits + 101 * i);
+            isa->exp(N, -1, 0, x, y);
+            sw_f32_scalar.exp(N, -1, 0, x, first);
+            assert_memory_equal(y, first, sizeof y);
+            for (size_t i = 0; i < N; i++) {
+                double want = exp(-(double)x[i]), error = fabs((double)y[i] - want);
+                int exponent;
+                frexp(want, &exponent);
+                if (want < (double)FLT_MIN)
+                    assert_true(error <= 1.5 * ldexp(1, -149));
+                else
+                    worst = fmax(worst, error / ldexp(1, exponent - 24));
+            }
+        }
+        print_message("%s: largest error of exp: %.3f ulp\n", sw_isa_name(isa->needs), worst);
+        assert_true(worst <= 1.03);
+        const float ends[] = {0, -104, -FLT_MAX, -INFINITY, NAN};
+        isa->exp(5, 1, 0, ends, y);
+        assert_true(y[0] == 1 && y[1] == 0 && y[2] == 0 && y[3] == 0 && isnan(y[4]));
+    }
+}
+
 typedef struct product {
     size_t batches, rows, cols, k;
 } product;
@@ -198,6 +230,7 @@ int main(void) {
         cmocka_unit_test(tile_is_the_same_in_every_variant),
         cmocka_unit_test(pack_transposes),
         cmocka_unit_test(f16_conversions),
+        cmocka_unit_test(exp_is_within_its_bound),
         cmocka_unit_test(products_are_right_and_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
