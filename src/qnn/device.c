@@ -52,7 +52,9 @@ static sw_code load(sw_device *device, const sw_graph *graph, sw_program **out, 
     sw_program *p = calloc(1, sizeof *p);
     if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", graph->name);
     p->graph = graph;
+    sw_qnn_log_set_result_level(SW_LOG_VERBOSE); /* DDR traffic and the cache's use are of no matter here */
     sw_code code = prepare((htp_device *)device, p, err);
+    sw_qnn_log_set_result_level(SW_LOG_INFO);
     if (code != SW_OK) {
         unload(p);
         return code;

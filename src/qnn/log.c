@@ -8,6 +8,7 @@
 #include <string.h>
 
 static sw_qnn_capture captured = {.slc_allocate = -1};
+static _Atomic sw_log_level result_level = SW_LOG_INFO;
 static unsigned ddr_seen; /* bit i: line i of the summary */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -48,7 +49,8 @@ uint32_t sw_qnn_log_level(void) {
 
 static sw_log_level our_level(uint32_t level, const char *line, bool first) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strstr(line, known[i].text) != NULL) return known[i].shown;
+        if (strstr(line, known[i].text) != NULL)
+            return known[i].shown == SW_LOG_INFO ? result_level : known[i].shown;
     if (level == QNN_LOG_ERROR) return first ? SW_LOG_ERROR : SW_LOG_VERBOSE; /* the rest are tables */
     /* The interface's warnings have a tag. Those without one are the optimizer's remarks, one or more an op.
      */
@@ -134,6 +136,10 @@ void sw_qnn_log_callback(const char *format, uint32_t level, uint64_t timestamp,
         if (*line != '\0') take_line(level, line, line == text);
     }
     if (text != small) free(text);
+}
+
+void sw_qnn_log_set_result_level(sw_log_level level) {
+    result_level = level;
 }
 
 void sw_qnn_log_reset(void) {

@@ -38,6 +38,9 @@ void sw_qnn_log_callback(const char *format, uint32_t level, uint64_t timestamp,
 /* The level for the library: ours, but never below INFO, where the DDR summary is. */
 uint32_t sw_qnn_log_level(void);
 
+/* The level of the lines that are a result, INFO at first: below it where graphs are made only to be run. */
+void sw_qnn_log_set_result_level(sw_log_level level);
+
 void sw_qnn_log_reset(void);
 void sw_qnn_log_captured(sw_qnn_capture *out);
 
