@@ -32,15 +32,19 @@ sw_code sw_quantized_fully_connected_prepare(sw_op_call *call, sw_arena *arena, 
     p->requantizer = sw_arena_array(arena, out, sizeof *p->requantizer);
     p->share = sw_arena_array(arena, out, sizeof *p->share);
     if (p->requantizer == NULL || p->share == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    /* Single precision and this order: what the HTP's own multipliers come nearest to. */
-    const float ratio = x->encoding.scale / y->encoding.scale;
+    /* Single precision and this order, as the HTP's: the tensor's largest scale, then each channel's share of
+     * it. */
+    float largest = w->encoding.scale;
+    for (size_t o = 0; w->channel_scales != NULL && o < out; o++)
+        if (o == 0 || w->channel_scales[o] > largest) largest = w->channel_scales[o];
+    const float whole = x->encoding.scale * largest / y->encoding.scale;
     for (size_t o = 0; o < out; o++) {
         const int8_t *row = (const int8_t *)w->data + o * in;
         int64_t sum = 0;
         for (size_t i = 0; i < in; i++) sum += row[i];
         p->share[o] = sum * x->encoding.offset;
-        float scale = w->channel_scales != NULL ? w->channel_scales[o] : w->encoding.scale;
-        p->requantizer[o] = sw_requantizer_of(ratio * scale, y->dtype);
+        float part = w->channel_scales != NULL ? w->channel_scales[o] / largest : 1;
+        p->requantizer[o] = sw_requantizer_of(whole * part, y->dtype);
     }
     call->prepared = p;
     return SW_OK;

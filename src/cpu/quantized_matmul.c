@@ -118,8 +118,9 @@ static void entries(void *context, size_t begin, size_t end) {
     const sw_tensor *ta = j->call->in[0], *tb = j->call->in[1], *y = j->call->out;
     const int64_t oa = ta->encoding.offset;
     const int64_t ob = tb->encoding.offset + (s->b_planes == 1 ? 128 : 32896);
-    const sw_requantizer q =
-        sw_requantizer_of((double)ta->encoding.scale * tb->encoding.scale / y->encoding.scale, y->dtype);
+    /* Single precision and this order, as the HTP's. */
+    const float multiplier = ta->encoding.scale * tb->encoding.scale / y->encoding.scale;
+    const sw_requantizer q = sw_requantizer_of(multiplier, y->dtype);
     const int32_t offset = y->encoding.offset, max = sw_dtype_max(y->dtype);
     int32_t sums[2 * A_ROWS_PER_TILE * 2 * B_ROWS_PER_TILE];
     const size_t step = 2 * B_ROWS_PER_TILE;

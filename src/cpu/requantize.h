@@ -18,12 +18,13 @@ typedef struct sw_requantizer {
     unsigned shift;
 } sw_requantizer;
 
-/* multiplier: scales of the factors over the output's, > 0 and finite. */
-static inline sw_requantizer sw_requantizer_of(double multiplier, sw_dtype type) {
+/* multiplier: scales of the factors over the output's, computed in single precision as the HTP does. */
+static inline sw_requantizer sw_requantizer_of(float multiplier, sw_dtype type) {
     const bool wide = type == SW_U16;
     const int bits = wide ? 22 : 12, step_bits = wide ? 7 : 3;
     int exponent;
-    double mantissa = frexp(wide ? 256 * multiplier : multiplier, &exponent); /* in [1/2, 1) */
+    double mantissa =
+        frexp(wide ? 256 * (double)multiplier : (double)multiplier, &exponent); /* in [1/2, 1) */
     double rounded = ldexp(floor(ldexp(mantissa, bits) + 0.5), exponent - bits);
     int shift = -step_bits - exponent;
     if (shift < 0) return (sw_requantizer){rounded, ldexp(0.5, shift), 0};

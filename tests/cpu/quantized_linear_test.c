@@ -36,7 +36,11 @@ static void fully_connected(sw_dtype type, uint32_t rows, uint32_t in, uint32_t 
     values y = MAKE(type, y_scale, type == SW_U8 ? -100 : -30000, rows, out);
     float *scales = malloc(out * sizeof *scales);
     assert_non_null(scales);
-    for (uint32_t o = 0; o < out; o++) scales[o] = 0.001f + 0.0001f * (float)(test_random() % 97);
+    float largest = 0;
+    for (uint32_t o = 0; o < out; o++) {
+        scales[o] = 0.001f + 0.0001f * (float)(test_random() % 97);
+        largest = scales[o] > largest ? scales[o] : largest;
+    }
     x[1].t.channel_scales = scales;
     x[1].t.kind = SW_TENSOR_CONSTANT;
     fill(&x[0], 0, sw_dtype_max(type));
@@ -58,8 +62,9 @@ static void fully_connected(sw_dtype type, uint32_t rows, uint32_t in, uint32_t 
                     raw += w * get(&x[0], r * in + i);
                     share += w * offset;
                 }
-                float ratio = x[0].t.encoding.scale / y_scale;
-                long double multiplier = (long double)(ratio * scales[o]) * (type == SW_U16 ? 256 : 1);
+                float whole = x[0].t.encoding.scale * largest / y_scale;
+                long double multiplier =
+                    (long double)(whole * (scales[o] / largest)) * (type == SW_U16 ? 256 : 1);
                 expect(&y, r * out + o,
                        htp_integer(htp_sum(raw, share, type), multiplier, type, y.t.encoding.offset),
                        isas[isa]);
@@ -151,7 +156,7 @@ static void matmul(sw_dtype a_type, sw_dtype b_type, uint32_t batch, uint32_t m,
                         raw += get(&in[0], (e * m + r) * k + t) * b;
                         share += in[0].t.encoding.offset * b;
                     }
-                    double multiplier = (double)in[0].t.encoding.scale * in[1].t.encoding.scale / y_scale;
+                    float multiplier = in[0].t.encoding.scale * in[1].t.encoding.scale / y_scale;
                     expect(&y, (e * m + r) * n + c,
                            htp_integer(htp_sum(raw, share, a_type),
                                        a_type == SW_U16 ? 256 * multiplier : multiplier, a_type,
