@@ -70,15 +70,19 @@ void sw_progress_update(sw_progress *p, uint64_t done) {
     uint64_t now = sw_now_us();
     if (!p->active || (done != 0 && done < p->total && now - p->drawn_us < EVERY_US)) return;
     p->drawn_us = now;
-    int filled = p->total > 0 ? (int)(done * WIDTH / p->total) : 0;
-    if (filled > WIDTH) filled = WIDTH;
-    char bar[WIDTH + 1];
-    memset(bar, ' ', WIDTH);
-    memset(bar, '=', (size_t)filled);
-    bar[WIDTH] = '\0';
+    double seconds = (double)(now - p->start_us) / 1e6;
     pthread_mutex_lock(&output_lock);
-    fprintf(stderr, "\r\033[K%s %llu/%llu [%s] %.1f s", p->label, (unsigned long long)done,
-            (unsigned long long)p->total, bar, (double)(now - p->start_us) / 1e6);
+    if (p->total == 0) {
+        fprintf(stderr, "\r\033[K%s %.1f s", p->label, seconds);
+    } else {
+        int filled = done < p->total ? (int)(done * WIDTH / p->total) : WIDTH;
+        char bar[WIDTH + 1];
+        memset(bar, ' ', WIDTH);
+        memset(bar, '=', (size_t)filled);
+        bar[WIDTH] = '\0';
+        fprintf(stderr, "\r\033[K%s %llu/%llu [%s] %.1f s", p->label, (unsigned long long)done,
+                (unsigned long long)p->total, bar, seconds);
+    }
     fflush(stderr);
     bar_on_screen = true;
     pthread_mutex_unlock(&output_lock);

@@ -28,7 +28,8 @@ bool sw_log_level_from_name(const char *name, sw_log_level *out);
 /* One line, terminated here; whole lines even from several threads. Clears a progress bar first. */
 void sw_log(sw_log_level level, const char *format, ...) SW_PRINTF(2, 3);
 
-/* A bar on stderr, drawn only where stderr is a terminal: "label  12/30 [=====>    ] 3.2 s". */
+/* A bar on stderr, drawn only where stderr is a terminal: "label 12/30 [=====     ] 3.2 s"; the time
+ * alone where the total is 0: unknown. */
 typedef struct sw_progress {
     const char *label;
     uint64_t total, drawn_us, start_us;

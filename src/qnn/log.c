@@ -94,21 +94,10 @@ static void add_reason(const char *line) {
         memcpy(captured.reasons[captured.n_reasons++], cut, sizeof cut);
 }
 
-/* " [#####      ]  45%" */
-static void search_percent(const char *line) {
-    const char *at = strstr(line, "] ");
-    unsigned percent;
-    char sign;
-    if (strncmp(line, " [", 2) == 0 && at != NULL && sscanf(at + 2, "%3u%c", &percent, &sign) == 2 &&
-        sign == '%')
-        captured.percent = percent;
-}
-
 static void take_line(uint32_t level, const char *line, bool first) {
     sw_log_level shown = our_level(level, line, first);
     pthread_mutex_lock(&lock);
     search_ddr(line);
-    search_percent(line);
     const char *slc = strstr(line, "slc_allocate = ");
     if (slc != NULL) captured.slc_allocate = atoi(slc + strlen("slc_allocate = "));
     if (strstr(line, "no allocation performed: no copies") != NULL) captured.slc_idle = true;

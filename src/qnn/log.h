@@ -25,7 +25,6 @@ typedef struct sw_qnn_capture { /* since the last sw_qnn_log_reset */
     sw_qnn_ddr ddr;
     int slc_allocate; /* N of "slc_allocate = N" (a verbose line of graphCreate); -1: no such line */
     bool slc_idle;    /* the SLC allocator said that the graph has no copies through DDR to place */
-    uint32_t percent; /* the compiler's own progress in the finalize under way */
     uint32_t n_4003;  /* error lines with 4003: a feature of the graph is not to be had; calls return 0 all
                          the same */
     uint32_t n_reasons;
