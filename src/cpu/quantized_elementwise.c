@@ -12,6 +12,9 @@ static uint32_t padded_dim(const sw_tensor *t, uint32_t rank, uint32_t i) {
 
 typedef struct binary_prepared {
     double a, b;                                         /* Add: multipliers; Multiply: a alone */
+    bool add_u8;                                         /* by integers: */
+    int32_t add_a, add_b, add_constant;                  /* ((qa * a + qb * b) >> 8) + constant */
+    unsigned add_shift;                                  /* fraction bits of that */
     size_t a_stride[SW_MAX_RANK], b_stride[SW_MAX_RANK]; /* 0 where broadcast */
 } binary_prepared;
 
@@ -42,6 +45,22 @@ static double multiplier_of_15_bits(double m, double larger) {
     return ldexp(floor(ldexp(m, 15 - exponent) + 0.5), exponent - 15);
 }
 
+/* HTP's Add of u8: multipliers of s bits, s = 13 for a sum of ratios in [1, 2), one more for each halving,
+ * but 15 at most; the sum cut to s - 8 fraction bits; the offsets' share rounded to as many. */
+static void prepare_add_u8(const sw_op_call *call, binary_prepared *p) {
+    const int32_t oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
+    int exponent;
+    frexp(p->a + p->b, &exponent);
+    const int bits = exponent < -1 ? 15 : 14 - exponent, fraction = bits - 8;
+    if (fraction < 1) return; /* far from any ratio seen: exact multipliers do */
+    p->add_u8 = true;
+    p->add_a = (int32_t)floor(ldexp(p->a, bits) + 0.5);
+    p->add_b = (int32_t)floor(ldexp(p->b, bits) + 0.5);
+    const int32_t share = (oa * p->add_a + ob * p->add_b + 128) >> 8;
+    p->add_constant = share - call->out->encoding.offset * (1 << fraction) + (1 << (fraction - 1));
+    p->add_shift = (unsigned)fraction;
+}
+
 sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
     const sw_tensor *a = call->in[0], *b = call->in[1], *y = call->out;
     binary_prepared *p = sw_arena_alloc(arena, sizeof *p);
@@ -58,6 +77,8 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
             double larger = p->a > p->b ? p->a : p->b;
             p->a = multiplier_of_15_bits(p->a, larger);
             p->b = multiplier_of_15_bits(p->b, larger);
+        } else {
+            prepare_add_u8(call, p);
         }
     }
     call->prepared = p;
@@ -81,6 +102,15 @@ static void binary_rows(void *context, size_t begin, size_t end) {
             size_t i = rest % y->dims[d];
             rest /= y->dims[d];
             a += i * p->a_stride[d], b += i * p->b_stride[d];
+        }
+        if (p->add_u8) {
+            const uint8_t *qa = call->in_data[0], *qb = call->in_data[1];
+            uint8_t *q = (uint8_t *)call->out_data + row * width;
+            for (size_t i = 0; i < width; i++, a += sa, b += sb) {
+                int32_t v = (((qa[a] * p->add_a + qb[b] * p->add_b) >> 8) + p->add_constant) >> p->add_shift;
+                q[i] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+            }
+            continue;
         }
         for (size_t i = 0; i < width; i++, a += sa, b += sb) {
             double va = sw_load_unsigned(call->in_data[0], type, a) + oa;

@@ -131,8 +131,9 @@ static void add_and_multiply_broadcast(void **state) {
                 values a = make(type, 0.02f * f, middle(type), 4, shapes[s][0]);
                 values b = make(type, 0.03f * f, middle(type) + 11, 4, shapes[s][1]);
                 values y = make(type, (multiply ? 0.05f : 0.04f) * f, middle(type) - 3, 4, shapes[s][2]);
-                /* Add of u16 has multipliers of 15 bits: 65535 / 2^15 / 2 for each input more. */
-                double lsb = type == SW_U8 ? 0.5 : multiply ? 0.5 : 0.5 + 2;
+                /* Add of u16 has multipliers of 15 bits: 65535 / 2^15 / 2 for each input more. Of u8, 13
+                 * bits: 255 / 2^13 / 2 for each, and 1/64 for the offsets' share. */
+                double lsb = multiply ? 0.5 : type == SW_U8 ? 0.55 : 0.5 + 2;
                 binary(multiply ? SW_OP_MULTIPLY : SW_OP_ADD, &a, &b, &y, -lsb, lsb);
             }
             values a = MAKE(type, 0.02f, -5, 3, 7), b = MAKE(type, 0.03f, -9, 7), y = MAKE(type, 1, 0, 3, 7);
