@@ -84,14 +84,20 @@ static sw_code check_options(job *j, sw_error *err) {
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--vtcm_mb: %u, but %s has %u MB", o->vtcm_mb, j->soc->name,
                        j->soc->vtcm_mb);
     uint32_t context = context_length(o);
+    bool hybrid = strcmp(o->model_mode, "hybrid") == 0;
     if (o->max_seq_len > context)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_seq_len: %u, wanted at most --max_context_len %u",
                        o->max_seq_len, context);
-    if (strcmp(o->model_mode, "hybrid") == 0 && o->prefill_ar_len >= context)
+    if (hybrid && context < 3)
+        return SW_FAIL(
+            err, SW_INVALID_ARGUMENT,
+            "a context of %u tokens is too short for a prefill graph: wanted --max_seq_len of at least 3, "
+            "or --model_mode kv",
+            context);
+    if (hybrid && o->prefill_ar_len >= context)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--prefill_ar_len: %u, wanted 2 to %u (less than the context length)",
                        o->prefill_ar_len, context - 1);
-    bool hybrid = strcmp(o->model_mode, "hybrid") == 0;
     if (hybrid)
         j->graphs[j->n_graphs++] = (sw_graph_options){.name = "prefill_forward", .ar_len = o->prefill_ar_len};
     j->graphs[j->n_graphs++] = (sw_graph_options){.name = "kv_forward", .ar_len = 1};
@@ -111,6 +117,13 @@ static sw_code load(job *j, sw_error *err) {
                        sw_tokenizer_description(j->tokenizer)->n_tokens, j->model.hparams.vocab);
     SW_TRY(sw_pool_create(&j->pool, j->options->threads, err));
     return sw_cpu_device_create(&j->cpu, j->pool, err);
+}
+
+/* What would end the work later, tried before the minutes are spent: Qualcomm's library and the folder. */
+static sw_code open_target(job *j, sw_error *err) {
+    const sw_qnn_library *library;
+    SW_TRY(sw_cli_open_library(j->options, &library, err));
+    return sw_bundle_writer_begin(&j->writer, j->options->artifact, err);
 }
 
 /* One attention a KV head where a whole one would have too much alive at once: above this many score bytes,
@@ -195,7 +208,6 @@ static sw_code calibrate(job *j, sw_error *err) {
 /* Types and encodings, then the constants one by one into the bundle's weights. */
 static sw_code quantize(job *j, sw_error *err) {
     SW_TRY(sw_quantize_types(&j->decoder, &j->recipe, j->ranges, err));
-    SW_TRY(sw_bundle_writer_begin(&j->writer, j->options->artifact, err));
     SW_TRY(sw_bundle_writer_begin_weights(j->writer, &j->decoder, err));
     uint64_t largest = 0;
     for (uint32_t i = 0; i < j->decoder.n_constants; i++) {
@@ -361,9 +373,10 @@ static void print_summary(const job *j, const step *steps, size_t n_steps, doubl
 
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
     job j = {.options = options};
-    step steps[] = {{"check", check_options, 0}, {"load", load, 0},         {"build", build, 0},
-                    {"calibrate", calibrate, 0}, {"quantize", quantize, 0}, {"describe", describe, 0},
-                    {"evaluate", evaluate, 0},   {"lower", lower, 0},       {"write", write_bundle, 0}};
+    step steps[] = {{"check", check_options, 0}, {"load", load, 0},           {"build", build, 0},
+                    {"open", open_target, 0},    {"calibrate", calibrate, 0}, {"quantize", quantize, 0},
+                    {"describe", describe, 0},   {"evaluate", evaluate, 0},   {"lower", lower, 0},
+                    {"write", write_bundle, 0}};
     size_t n_steps = sizeof steps / sizeof *steps;
     sw_code code = SW_OK;
     uint64_t start_us = sw_now_us();

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/report.h"
 #include "graph/json.h"
+#include "model/file_kind.h"
 #include "model/gguf.h"
 #include "qnn/binary_info.h"
 #include "soc/soc.h"
@@ -83,8 +84,13 @@ static sw_code print_dot(const sw_options *options, const sw_bundle *bundle, sw_
     for (uint32_t i = 0; i < bundle->decoder.n_graphs; i++)
         if (strcmp(bundle->decoder.graphs[i]->name, options->dot) == 0)
             return sw_graph_write_dot(bundle->decoder.graphs[i], stdout, err);
-    return SW_FAIL(err, SW_INVALID_ARGUMENT, "--dot: `%s`, the first graph of the bundle is `%s`",
-                   options->dot, bundle->decoder.graphs[0]->name);
+    char list[SW_MAX_GRAPHS * (SW_NAME_BYTES + 2)] = "";
+    for (uint32_t i = 0; i < bundle->decoder.n_graphs; i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", bundle->decoder.graphs[i]->name);
+    }
+    return SW_FAIL(err, SW_INVALID_ARGUMENT, "--dot: `%s`, wanted one of the bundle's graphs: %s",
+                   options->dot, list);
 }
 
 static sw_code inspect_bundle(const sw_options *options, sw_error *err) {
@@ -120,19 +126,25 @@ static sw_code inspect_model(const sw_options *options, sw_error *err) {
     return SW_OK;
 }
 
-/* The first bytes of a file, to tell a checkpoint from a context binary. */
-static sw_code looks_like_gguf(const char *path, bool *out, sw_error *err) {
+/* The first bytes of a file, to tell a checkpoint from a context binary and both from what is neither: that
+ * must not go to Qualcomm's library, whose error is a bare number. */
+static sw_code look_at_file(const char *path, bool *gguf, bool *other, sw_error *err) {
     sw_file_map map;
     SW_TRY(sw_file_map_open(&map, path, err));
-    *out = map.size >= 4 && memcmp(map.data, "GGUF", 4) == 0;
+    *gguf = map.size >= 4 && memcmp(map.data, "GGUF", 4) == 0;
+    *other = map.size == 0 || sw_file_kind(map.data, map.size) != NULL;
     sw_file_map_close(&map);
     return SW_OK;
 }
 
 sw_code sw_cmd_inspect(const sw_options *options, sw_error *err) {
     if (sw_cli_is_folder(options->operand)) return inspect_bundle(options, err);
-    bool gguf;
-    SW_TRY(looks_like_gguf(options->operand, &gguf, err));
+    bool gguf, other;
+    SW_TRY(look_at_file(options->operand, &gguf, &other, err));
+    if (!gguf && other) return inspect_bundle(options, err); /* which says what it is */
+    if (options->json || options->dot != NULL)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: is for bundles, %s is a file",
+                       options->json ? "json" : "dot", options->operand);
     if (gguf) return inspect_model(options, err);
     sw_arena arena = SW_ARENA_EMPTY;
     sw_binary_info info;

@@ -25,10 +25,12 @@ sw_code sw_cmd_llama(const sw_options *options, sw_error *err) {
         sw_bundle_close(&bundle);
         if (code != SW_OK) return code;
     }
-    if (phone)
-        return SW_FAIL(err, SW_UNSUPPORTED,
-                       "nothing was deployed: this build can't run on a phone yet; the bundle is "
-                       "written%s",
-                       options->compile_only ? "" : " and the reply is the CPU device's");
-    return SW_OK;
+    if (!phone) return SW_OK;
+    bool emulator = strcmp(options->run_on, "htp-emulator") == 0;
+    return SW_FAIL(err, SW_UNSUPPORTED, "nothing was deployed: this build can't run on a phone yet;%s%s%s",
+                   options->pre_gen_bundle == NULL ? " the bundle is written" : "",
+                   options->pre_gen_bundle == NULL && !options->compile_only ? " and" : "",
+                   options->compile_only ? ""
+                   : emulator            ? " the reply is the emulator's"
+                                         : " the reply is the CPU device's");
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/sampler.h"
+
 typedef enum value_type {
     FLAG,          /* bool */
     TEXT,          /* const char *, never empty */
@@ -72,8 +74,7 @@ static const option options_list[] = {
      "use N documents of the calibration text (default: all)"},
     {0, "use_slc_allocator", "GRAPHS", OPTIONAL_TEXT, BUILDS, AT(slc), 0, 0,
      "graphs that use the SoC's system-level cache allocator: all (the default of the bare option), none, or "
-     "a "
-     "list of prefill_forward, kv_forward"},
+     "a list of prefill_forward, kv_forward"},
     {0, "vtcm_mb", "N", U32, BUILDS, AT(vtcm_mb), 1, 64, "VTCM a graph may use (default: the SoC's)"},
     {0, "opt_level", "N", U32, BUILDS, AT(opt_level), 1, 3, "Qualcomm's optimization level (default 3)"},
     {0, "artifact", "FOLDER", TEXT, BUILDS, AT(artifact), 0, 0,
@@ -93,7 +94,7 @@ static const option options_list[] = {
      "sample from the likeliest tokens that reach P together (default 1)"},
     {0, "top_k", "K", U64, RUNS, AT(top_k), 0, 1 << 30,
      "sample from the K likeliest tokens (default 0: all)"},
-    {0, "seed", "N", U64, RUNS, AT(seed), 0, 18446744073709551615.0, "of the sampler (default 0)"},
+    {0, "seed", "N", U64, RUNS, AT(seed), 0, 0x1p64, "of the sampler (default 0)"},
     {0, "run_on", "DEVICE", TEXT, RUNS | IN_LOGITS, AT(run_on), 0, 0, "cpu (default), htp-emulator or adb"},
     {0, "threads", "N", U32, BUILDS | RUNS | IN_COMPARE | IN_LOGITS, AT(threads), 1, 64,
      "threads (default: all processors)"},
@@ -170,6 +171,9 @@ static sw_code set_number(const option *o, const char *value, void *field, sw_er
     }
     ok = ok && end != value && *end == '\0' && (errno == 0 || (!whole && fabs(number) < 1)) &&
          number >= o->least && number <= o->most;
+    if (!ok && o->type == U64 && o->most >= 0x1p64) /* a double can't hold 2^64 - 1 */
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: `%s`, wanted a whole number from 0 to %llu", o->name,
+                       value, (unsigned long long)UINT64_MAX);
     if (!ok)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: `%s`, wanted a%s number from %.20g to %.20g", o->name,
                        value, whole ? " whole" : "", o->least, o->most);
@@ -189,7 +193,8 @@ static sw_code set_value(sw_options *options, const option *o, const char *value
         *(bool *)field = true;
         return SW_OK;
     case TEXT:
-        if (value[0] == '\0') return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: empty value", o->name);
+        if (value[0] == '\0')
+            return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: empty, wanted %s", o->name, o->value);
         *(const char **)field = value;
         return check_word(o, value, err);
     case OPTIONAL_TEXT:
@@ -274,11 +279,19 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
         if (o->type == FLAG && value != NULL)
             return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s takes no value", o->name);
         bool attached = value != NULL;
+        if (o->type == OPTIONAL_TEXT && attached && value[0] == '\0') /* an unset variable means nothing */
+            return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s=: empty, wanted %s or the bare option", o->name,
+                           o->value);
         if (o->type == OPTIONAL_TEXT && !attached)
             value = "";
         else if (o->type != FLAG && !attached) {
+            const char *ignored;
             if (i + 1 == argc)
                 return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: wants a value: %s", o->name, o->value);
+            if (strncmp(argv[i + 1], "--", 2) == 0 && find_option(argv[i + 1], &ignored) != NULL)
+                return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                               "--%s: wants a value: %s, but `%s` follows; if that is meant, say --%s=%s",
+                               o->name, o->value, argv[i + 1], o->name, argv[i + 1]);
             value = argv[++i];
         }
         SW_TRY(set_value(options, o, value, err));
@@ -286,12 +299,15 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
         while (o->type == TEXTS && !attached && i + 1 < argc && argv[i + 1][0] != '-')
             SW_TRY(set_value(options, o, argv[++i], err));
     }
+    const sw_sampler_params sampler = {
+        .temperature = options->temperature, .top_k = (int64_t)options->top_k, .top_p = options->top_p};
+    SW_TRY(sw_sampler_check(&sampler, err));
     if (!options->help && command->operand[0] != '\0' && options->operand == NULL)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: wants %s", command->name, command->operand);
     return SW_OK;
 }
 
-/* Text in lines of at most 78 columns behind an indent. */
+/* Text in lines of at most 100 columns behind an indent. */
 static void print_wrapped(const char *text, int indent) {
     int column = indent;
     while (*text != '\0') {

@@ -14,7 +14,13 @@ sw_code sw_cli_bundle_tokenizer(sw_bundle *bundle, sw_tokenizer **out, sw_error 
     const char *tokenizer_path = sw_bundle_part_path(bundle, tokenizer),
                *config_path = sw_bundle_part_path(bundle, config);
     if (tokenizer_path == NULL || config_path == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    return sw_tokenizer_load_files(out, tokenizer_path, config_path, err);
+    SW_TRY(sw_tokenizer_load_files(out, tokenizer_path, config_path, err));
+    size_t n_tokens = sw_tokenizer_description(*out)->n_tokens;
+    if (n_tokens == bundle->decoder.hparams.vocab) return SW_OK;
+    sw_tokenizer_destroy(*out);
+    *out = NULL;
+    return SW_FAIL(err, SW_BAD_DATA, "%s: has %zu tokens, the bundle's graphs have %u", tokenizer_path,
+                   n_tokens, bundle->decoder.hparams.vocab);
 }
 
 static sw_code print_text(void *context, sw_span text, sw_error *err) {

@@ -11,7 +11,7 @@ static const struct {
     const char *magic;
     const char *kind;
 } magics[] = {
-    {4, "ET12", "an ExecuTorch program (.pte)"},
+    {4, "ET1", "an ExecuTorch program (.pte)"},
     {0, "PK\x03\x04", "a ZIP archive (a PyTorch checkpoint is one)"},
     {0, "\x89PNG", "a PNG picture"},
     {0, "\x80\x02", "a Python pickle (an old PyTorch checkpoint)"},
