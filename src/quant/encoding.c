@@ -18,6 +18,11 @@ sw_encoding sw_encoding_of_range(double min, double max, sw_dtype type) {
     return (sw_encoding){scale, -(int32_t)(sw_dtype_min(type) + zero_point)};
 }
 
+sw_encoding sw_encoding_symmetric(double bound, sw_dtype type) {
+    double middle = (sw_encoding_steps(type) + 1) / 2;
+    return (sw_encoding){(float)(fmax(bound, 1e-6) / (middle - 1)), -(int32_t)(sw_dtype_min(type) + middle)};
+}
+
 sw_encoding sw_encoding_of_unit(sw_dtype type) {
     return (sw_encoding){(float)(1 / (sw_encoding_steps(type) + 1)), -sw_dtype_min(type)};
 }

@@ -9,6 +9,11 @@
  * than 1e-6 (of zeros, mostly) is taken as that wide. min, max finite. */
 sw_encoding sw_encoding_of_range(double min, double max, sw_dtype type);
 
+/* [-bound, bound] with the zero point in the middle, offset -2^(bits-1): for K and V, since the HTP
+ * multiplies by a second input of MatMul exactly only where it fits the signed type of its width
+ * (docs/numerics.md). */
+sw_encoding sw_encoding_symmetric(double bound, sw_dtype type);
+
 /* [0, 1): scale 1 / 2^bits, as QNN's Softmax and Sigmoid want it. */
 sw_encoding sw_encoding_of_unit(sw_dtype type);
 

@@ -65,6 +65,7 @@ static sw_code set_kinds(sw_groups *g, const sw_graph *graph, sw_error *err) {
         if (op->type == SW_OP_ROTARY_EMBEDDING)
             for (uint32_t k = 1; k <= 2; k++)
                 SW_TRY(set_kind(g, graph, op, op->inputs[k], SW_RANGE_TURN, err));
+        if (op->type == SW_OP_MATMUL) SW_TRY(set_kind(g, graph, op, op->inputs[1], SW_RANGE_KV, err));
         if (op->type != SW_OP_SOFTMAX) continue;
         float beta = op->params.softmax.beta;
         if (!(beta > 0))

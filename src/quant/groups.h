@@ -9,6 +9,7 @@ typedef enum sw_range_kind {
     SW_RANGE_SEEN,   /* as observed */
     SW_RANGE_UNIT,   /* outputs of Softmax and Sigmoid: [0, 1), scale 1 / 2^bits */
     SW_RANGE_TURN,   /* cos and sin: [-1, 1] */
+    SW_RANGE_KV,     /* K and V and what they are moved from: as observed, with 0 in the middle */
     SW_RANGE_SCORES, /* what Softmax gets, and the same before the mask is added */
     SW_RANGE_MASK    /* the mask: as deep as the scores' ranges need */
 } sw_range_kind;

@@ -111,7 +111,8 @@ void sw_observe_op(void *context, const sw_graph *graph, const sw_op *op, const 
     }
     for (uint32_t i = 0; i < op->n_outputs && o->error.code == SW_OK; i++) {
         const sw_tensor *t = graph->tensors[op->outputs[i]];
-        if (t->dtype != SW_F32 || sw_groups_kind(o->groups, t->range) != SW_RANGE_SEEN) continue;
+        sw_range_kind kind = sw_groups_kind(o->groups, t->range);
+        if (t->dtype != SW_F32 || (kind != SW_RANGE_SEEN && kind != SW_RANGE_KV)) continue;
         o->error.code = sw_ranges_observe(o->ranges, t, values[op->outputs[i]], &o->error);
     }
 }

@@ -88,7 +88,10 @@ static sw_code set_encoding(typing *t, const sw_graph *graph, sw_tensor *tensor)
     if (!isfinite(r->min) || !isfinite(r->max))
         return SW_FAIL(t->err, SW_INVALID_ARGUMENT, "%s: calibration has seen no values of `%s` (range `%s`)",
                        graph->name, tensor->name, tensor->range);
-    tensor->encoding = sw_encoding_of_range((double)r->min, (double)r->max, tensor->dtype);
+    double min = (double)r->min, max = (double)r->max;
+    tensor->encoding = t->groups.kinds[root] == SW_RANGE_KV
+                           ? sw_encoding_symmetric(fmax(-min, max), tensor->dtype)
+                           : sw_encoding_of_range(min, max, tensor->dtype);
     return SW_OK;
 }
 
