@@ -38,11 +38,11 @@ static void broadcast_strides(const sw_tensor *t, const sw_tensor *y, size_t *st
     }
 }
 
-/* m to the power of two of which `larger` has 15 bits. */
-static double multiplier_of_15_bits(double m, double larger) {
+/* m in steps of the power of two that gives `larger` so many bits. */
+static double short_multiplier(double m, double larger, int bits) {
     int exponent;
     frexp(larger, &exponent);
-    return ldexp(floor(ldexp(m, 15 - exponent) + 0.5), exponent - 15);
+    return ldexp(floor(ldexp(m, bits - exponent) + 0.5), exponent - bits);
 }
 
 /* HTP's Add of u8: multipliers of s bits, s = 13 for a sum of ratios in [1, 2), one more for each halving,
@@ -75,8 +75,8 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
         if (a->dtype == SW_U16) {
             /* HTP's multipliers: 15 bits, of one power of two for both. */
             double larger = p->a > p->b ? p->a : p->b;
-            p->a = multiplier_of_15_bits(p->a, larger);
-            p->b = multiplier_of_15_bits(p->b, larger);
+            p->a = short_multiplier(p->a, larger, 15);
+            p->b = short_multiplier(p->b, larger, 15);
         } else {
             prepare_add_u8(call, p);
         }
@@ -186,7 +186,14 @@ static void convert_range(void *context, size_t begin, size_t end) {
     }
     const int32_t offset = y->encoding.offset, max = sw_dtype_max(y->dtype);
     double multiplier = (double)x->encoding.scale / y->encoding.scale;
-    if (x->dtype == SW_U8 && y->dtype == SW_U16) multiplier = multiplier_of_15_bits(multiplier, multiplier);
+    double constant = 0;
+    if (x->dtype == SW_U8 && y->dtype == SW_U16) {
+        multiplier = short_multiplier(multiplier, multiplier, 15);
+    } else if (x->dtype == SW_U16 && y->dtype == SW_U8) {
+        /* HTP's constant is off by 0.002 to 0.015 steps, in a way not known: this is the middle. */
+        multiplier = short_multiplier(multiplier, multiplier, 14);
+        constant = 1.0 / 128;
+    }
     for (size_t i = begin; i < end; i++) {
         double steps;
         if (x->dtype == SW_F32) { /* half away from zero */
@@ -194,7 +201,8 @@ static void convert_range(void *context, size_t begin, size_t end) {
             steps = steps < 0 ? ceil(steps - 0.5) : floor(steps + 0.5);
         } else {
             steps =
-                (sw_load_unsigned(call->in_data[0], x->dtype, i) + (double)x->encoding.offset) * multiplier;
+                (sw_load_unsigned(call->in_data[0], x->dtype, i) + (double)x->encoding.offset) * multiplier +
+                constant;
         }
         sw_store_unsigned(call->out_data, y->dtype, i, sw_half_up_saturated(steps, offset, max));
     }
