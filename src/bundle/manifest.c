@@ -62,8 +62,9 @@ static json_t *graphs_to_json(const sw_manifest *m) {
                 json_object_set_new(ops, sw_op_get_info((sw_op_type)op)->name,
                                     json_integer(g->op_counts[op]));
         json_array_append_new(
-            graphs, json_pack("{s:s, s:I, s:b, s:I, s:I, s:o, s:o, s:f}", "name", g->name, "ar_len",
-                              (json_int_t)g->ar_len, "slc_allocator", g->slc_allocator, "spill_fill_bytes",
+            graphs, json_pack("{s:s, s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:f}", "name", g->name, "ar_len",
+                              (json_int_t)g->ar_len, "attention", sw_attention_form_name(g->attention),
+                              "slc_allocator", g->slc_allocator, "spill_fill_bytes",
                               (json_int_t)g->spill_fill_bytes, "vtcm_bytes", (json_int_t)g->vtcm_bytes, "ddr",
                               ddr_to_json(&g->ddr), "ops", ops, "finalize_seconds", g->finalize_seconds));
     }
@@ -86,7 +87,7 @@ static json_t *to_json(const sw_manifest *m) {
     json_t *calibration =
         m->calibration != NULL ? json_loads(m->calibration, JSON_REJECT_DUPLICATES, NULL) : json_object();
     return json_pack("{s:s, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:s?, s:b, s:o, "
-                     "s:I, s:o, s:o}",
+                     "s:I, s:f, s:I, s:o, s:o}",
                      "format", "spillway-bundle", "version", (int)SW_MANIFEST_VERSION, "tool_version",
                      m->tool_version, "model", sw_hparams_to_json(&m->hparams), "recipe", m->recipe,
                      "kv_type", sw_dtype_name(m->kv_type), "model_mode", mode_names[m->mode], "context_len",
@@ -94,7 +95,8 @@ static json_t *to_json(const sw_manifest *m) {
                      m->soc_name, "soc_id", (json_int_t)m->soc_id, "htp_arch", (json_int_t)m->htp_arch,
                      "vtcm_mb", (json_int_t)m->vtcm_mb, "opt_level", (json_int_t)m->opt_level, "qnn_build_id",
                      m->qnn_build_id, "weight_sharing", m->weight_sharing, "graphs", graphs_to_json(m),
-                     "spill_fill_buffer_bytes", (json_int_t)m->spill_fill_buffer_bytes, "calibration",
+                     "spill_fill_buffer_bytes", (json_int_t)m->spill_fill_buffer_bytes, "compile_seconds",
+                     m->compile_seconds, "peak_memory_bytes", (json_int_t)m->peak_memory_bytes, "calibration",
                      calibration, "parts", parts_to_json(m));
 }
 

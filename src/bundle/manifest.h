@@ -50,6 +50,7 @@ typedef struct sw_ddr {
 typedef struct sw_manifest_graph { /* in the order of the decoder's graphs */
     const char *name;
     uint32_t ar_len;
+    sw_attention_form attention; /* which form the builder made, so that a phone can decide between forms */
     bool slc_allocator;
     uint64_t spill_fill_bytes, vtcm_bytes; /* as the context binary says; 0 where none was compiled */
     sw_ddr ddr;
@@ -72,6 +73,8 @@ typedef struct sw_manifest {
     sw_manifest_graph graphs[SW_MAX_GRAPHS];
     uint32_t n_graphs;
     uint64_t spill_fill_buffer_bytes; /* what a load asks for: the largest of the graphs' */
+    double compile_seconds;           /* of the whole command up to here */
+    uint64_t peak_memory_bytes;       /* of the compiling process */
     const char *calibration;          /* a JSON object, free in form; NULL for {} */
     sw_part *parts;
     uint32_t n_parts;

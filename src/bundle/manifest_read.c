@@ -79,27 +79,35 @@ static sw_code read_op_counts(reader *r, const sw_json *parent, uint32_t counts[
     return SW_OK;
 }
 
+static sw_code get_seconds(reader *r, const sw_json *parent, const char *key, double *out) {
+    sw_json at;
+    SW_TRY(sw_json_get(parent, key, &at, r->err));
+    SW_TRY(sw_json_f64(&at, out, r->err));
+    return *out >= 0 ? SW_OK : sw_json_fail(&at, r->err, "is %g, wanted 0 or more", *out);
+}
+
 static sw_code read_graph(reader *r, const sw_json *at, sw_manifest_graph *g) {
-    static const char *const keys[] = {"name",       "ar_len", "slc_allocator", "spill_fill_bytes",
-                                       "vtcm_bytes", "ddr",    "ops",           "finalize_seconds",
-                                       NULL};
-    sw_json seconds;
+    static const char *const keys[] = {
+        "name",       "ar_len", "attention", "slc_allocator",    "spill_fill_bytes",
+        "vtcm_bytes", "ddr",    "ops",       "finalize_seconds", NULL};
+    sw_json form;
+    const char *attention;
     SW_TRY(sw_json_only_keys(at, keys, r->err));
     SW_TRY(get_text(r, at, "name", SW_NAME_BYTES - 1, &g->name));
     for (const sw_manifest_graph *other = r->m->graphs; other < g; other++)
         if (strcmp(other->name, g->name) == 0)
             return sw_json_fail(at, r->err, "two graphs are named `%s`", g->name);
     SW_TRY(get_u32(r, at, "ar_len", 1, r->m->context_len, &g->ar_len));
+    SW_TRY(get_text(r, at, "attention", 64, &attention));
+    form = sw_json_find(at, "attention");
+    if (!sw_attention_form_from_name(attention, &g->attention))
+        return sw_json_fail(&form, r->err, "is `%s`, wanted grouped or per_kv_head", attention);
     SW_TRY(get_bool(r, at, "slc_allocator", &g->slc_allocator));
     SW_TRY(get_u64(r, at, "spill_fill_bytes", &g->spill_fill_bytes));
     SW_TRY(get_u64(r, at, "vtcm_bytes", &g->vtcm_bytes));
     SW_TRY(read_ddr(r, at, &g->ddr));
     SW_TRY(read_op_counts(r, at, g->op_counts));
-    SW_TRY(sw_json_get(at, "finalize_seconds", &seconds, r->err));
-    SW_TRY(sw_json_f64(&seconds, &g->finalize_seconds, r->err));
-    if (g->finalize_seconds < 0)
-        return sw_json_fail(&seconds, r->err, "is %g, wanted 0 or more", g->finalize_seconds);
-    return SW_OK;
+    return get_seconds(r, at, "finalize_seconds", &g->finalize_seconds);
 }
 
 static sw_code read_graphs(reader *r, const sw_json *document) {
@@ -265,6 +273,8 @@ static sw_code read_document(reader *r, const sw_json *document) {
                                        "graphs",
                                        "spill_fill_buffer_bytes",
                                        "context_len",
+                                       "compile_seconds",
+                                       "peak_memory_bytes",
                                        "calibration",
                                        "prefill_ar_len",
                                        NULL};
@@ -284,6 +294,8 @@ static sw_code read_document(reader *r, const sw_json *document) {
     SW_TRY(read_model(r, document));
     SW_TRY(read_target(r, document));
     SW_TRY(read_graphs(r, document));
+    SW_TRY(get_seconds(r, document, "compile_seconds", &r->m->compile_seconds));
+    SW_TRY(get_u64(r, document, "peak_memory_bytes", &r->m->peak_memory_bytes));
     SW_TRY(read_calibration(r, document));
     return read_parts(r, document);
 }

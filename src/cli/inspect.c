@@ -105,7 +105,13 @@ static sw_code inspect_bundle(const sw_options *options, sw_error *err) {
         code = sw_manifest_write(&bundle.manifest, &bundle.arena, &text, &size, err);
         if (code == SW_OK) fwrite(text, 1, size, stdout);
     } else {
+        const sw_tensor *e = bundle.decoder.embedding;
+        char bytes[32];
         sw_manifest_print(&bundle.manifest, stdout);
+        printf("embedding: %s%s, %s%s\n", sw_dtype_name(e->dtype),
+               e->channel_scales != NULL ? " with a scale a row" : "",
+               sw_bytes_text(sw_tensor_bytes(e), bytes),
+               bundle.decoder.hparams.tied_embeddings ? ", the head's own table" : "");
         code = inspect_contexts(options, &bundle, err);
     }
     sw_bundle_close(&bundle);

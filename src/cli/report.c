@@ -39,8 +39,8 @@ const char *sw_ops_line(const sw_manifest_graph *g, uint32_t n_layers, char out[
 static void print_graph(const sw_manifest_graph *g, uint32_t n_layers, FILE *stream) {
     char line[SW_LINE_BYTES];
     fprintf(stream, "%s\n", sw_graph_line(g, line));
-    fprintf(stream, "  AR length %u; %s; finalize %.1f s\n", g->ar_len, sw_ops_line(g, n_layers, line),
-            g->finalize_seconds);
+    fprintf(stream, "  AR length %u, attention %s; %s; finalize %.1f s\n", g->ar_len,
+            sw_attention_form_name(g->attention), sw_ops_line(g, n_layers, line), g->finalize_seconds);
     fprintf(stream, " ");
     for (unsigned i = 0; i < SW_OP_COUNT; i++)
         if (g->op_counts[i] > 0)
@@ -64,6 +64,10 @@ void sw_manifest_print(const sw_manifest *m, FILE *stream) {
     for (uint32_t i = 0; i < m->n_graphs; i++) print_graph(&m->graphs[i], h->n_layers, stream);
     fprintf(stream, "spill-fill buffer: %s, as large as the largest graph's need\n",
             sw_bytes_text(m->spill_fill_buffer_bytes, bytes));
+    double finalize = 0;
+    for (uint32_t i = 0; i < m->n_graphs; i++) finalize += m->graphs[i].finalize_seconds;
+    fprintf(stream, "compiled in %.1f s, of these %.1f s in Qualcomm's finalize; peak memory %s\n",
+            m->compile_seconds, finalize, sw_bytes_text(m->peak_memory_bytes, bytes));
     if (m->calibration != NULL) fprintf(stream, "calibration: %s\n", m->calibration);
     for (uint32_t i = 0; i < m->n_parts; i++)
         fprintf(stream, "part: %-9s %12llu bytes  %s\n", sw_part_kind_name(m->parts[i].kind),
