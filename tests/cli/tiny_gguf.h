@@ -86,7 +86,7 @@ static inline size_t tiny_shapes(tiny_shape out[32]) {
     for (int l = 0; l < TINY_LAYERS; l++)
         for (size_t i = 0; i < sizeof layer / sizeof *layer; i++, n++) {
             out[n] = layer[i];
-            snprintf(out[n].name, sizeof out[n].name, "blk.%d.%s.weight", l, layer[i].name);
+            snprintf(out[n].name, sizeof out[n].name, "blk.%d.%.40s.weight", l, layer[i].name);
         }
     return n;
 }
