@@ -1,0 +1,210 @@
+/* rotate_model.c: folds rotations into the weights (QuaRot: Ashkboos et al., arXiv 2404.00456; the norms'
+ * gammas out of the way first, as in SliceGPT, arXiv 2401.15024).
+ *
+ * With R orthogonal, r the residual stream and r' = r R: RmsNorm without gamma gives norm(r') = norm(r) R. So
+ *   what writes r:  W' = R^T W             embedding (by its rows: E' = E R), o_proj, down_proj
+ *   what reads r:   W' = W diag(gamma) R   q, k, v, gate, up, head
+ * give the same q, k, v, gate, up and logits. Attention only adds up values of a head, so with H orthogonal
+ * [head_dim, head_dim] each head's rows of v_proj may become H^T W and its columns of o_proj W H. Nothing is
+ * left to do when the model runs. */
+#include "quant/rotate_model.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "quant/rotate.h"
+
+enum { ROWS_A_TASK = 16, COLUMNS_A_TASK = 32, ALIGNMENT = 64, NO_GAMMA = SW_WEIGHT_COUNT };
+
+typedef enum which { NONE, RESIDUAL, HEAD, N_ROTATIONS } which;
+
+/* What becomes of a weight: the gamma that it takes in, then the rotation of its rows' and of its columns'
+ * pieces. Norms, of which none is listed, become 1. */
+static const struct {
+    int gamma;
+    which rows, columns;
+} folds[SW_WEIGHT_COUNT] = {
+    [SW_W_EMBEDDING] = {NO_GAMMA, RESIDUAL, NONE},
+    [SW_W_Q] = {SW_W_ATTENTION_NORM, RESIDUAL, NONE},
+    [SW_W_K] = {SW_W_ATTENTION_NORM, RESIDUAL, NONE},
+    [SW_W_V] = {SW_W_ATTENTION_NORM, RESIDUAL, HEAD},
+    [SW_W_O] = {NO_GAMMA, HEAD, RESIDUAL},
+    [SW_W_GATE] = {SW_W_FFN_NORM, RESIDUAL, NONE},
+    [SW_W_UP] = {SW_W_FFN_NORM, RESIDUAL, NONE},
+    [SW_W_DOWN] = {NO_GAMMA, NONE, RESIDUAL},
+    [SW_W_HEAD] = {SW_W_FINAL_NORM, RESIDUAL, NONE},
+};
+
+static bool is_norm(unsigned id) {
+    return folds[id].rows == NONE && folds[id].columns == NONE;
+}
+
+typedef struct job {
+    const sw_weight *in;
+    float *out;         /* [in->rows, in->cols] */
+    const float *gamma; /* [in->cols] or NULL */
+    const sw_rotation *rows, *columns;
+    atomic_bool no_memory;
+} job;
+
+static void fold_rows(void *context, size_t begin, size_t end) {
+    job *j = context;
+    size_t cols = j->in->cols, piece = j->rows != NULL ? j->rows->size : cols;
+    float *scratch = malloc(piece * sizeof *scratch);
+    if (scratch == NULL) {
+        atomic_store(&j->no_memory, true);
+        return;
+    }
+    for (size_t r = begin; r < end; r++) {
+        float *row = j->out + r * cols;
+        sw_weight_row(j->in, (uint32_t)r, row);
+        for (size_t i = 0; i < cols && j->gamma != NULL; i++) row[i] *= j->gamma[i];
+        for (size_t i = 0; i < cols && j->rows != NULL; i += piece)
+            sw_rotation_apply(j->rows, row + i, 1, scratch);
+    }
+    free(scratch);
+}
+
+/* Strips of columns, piece by piece: a strip stays in the cache. */
+static void fold_columns(void *context, size_t begin, size_t end) {
+    job *j = context;
+    size_t cols = j->in->cols, piece = j->columns->size;
+    float *strip = malloc(2 * piece * COLUMNS_A_TASK * sizeof *strip);
+    if (strip == NULL) {
+        atomic_store(&j->no_memory, true);
+        return;
+    }
+    for (size_t c = begin; c < end; c += COLUMNS_A_TASK) {
+        size_t width = end - c < COLUMNS_A_TASK ? end - c : COLUMNS_A_TASK;
+        for (size_t r = 0; r < j->in->rows; r += piece) {
+            float *at = j->out + r * cols + c;
+            for (size_t i = 0; i < piece; i++)
+                memcpy(strip + i * width, at + i * cols, width * sizeof *strip);
+            sw_rotation_apply(j->columns, strip, width, strip + piece * width);
+            for (size_t i = 0; i < piece; i++)
+                memcpy(at + i * cols, strip + i * width, width * sizeof *strip);
+        }
+    }
+    free(strip);
+}
+
+static sw_code fold(const sw_model *in, unsigned id, uint32_t layer, const sw_rotation *rotations, float *out,
+                    sw_pool *pool, sw_error *err) {
+    job j = {.in = sw_model_weight(in, (sw_weight_id)id, layer), .out = out};
+    float *gamma = NULL;
+    if (is_norm(id)) {
+        for (uint32_t i = 0; i < j.in->cols; i++) out[i] = 1;
+        return SW_OK;
+    }
+    if (folds[id].gamma != NO_GAMMA) {
+        j.gamma = gamma = malloc(j.in->cols * sizeof *gamma);
+        if (gamma == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", j.in->file_name);
+        sw_weight_row(sw_model_weight(in, (sw_weight_id)folds[id].gamma, layer), 0, gamma);
+    }
+    if (folds[id].rows != NONE) j.rows = &rotations[folds[id].rows];
+    sw_pool_for(pool, j.in->rows, ROWS_A_TASK, fold_rows, &j);
+    if (folds[id].columns != NONE) {
+        j.columns = &rotations[folds[id].columns];
+        sw_pool_for(pool, j.in->cols, COLUMNS_A_TASK, fold_columns, &j);
+    }
+    free(gamma);
+    return atomic_load(&j.no_memory) ? SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", j.in->file_name)
+                                     : SW_OK;
+}
+
+/* A mapped file of that size whose name is gone. Its blocks are taken at once: a full disk is an error here
+ * and not a signal later. */
+static sw_code map_scratch(sw_rotated_model *out, const char *folder, sw_error *err) {
+    char *path = sw_path_join(&out->model.arena, folder, ".spillway-rotated-XXXXXX");
+    if (path == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) return SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(errno));
+    unlink(path);
+    int failed = posix_fallocate(fd, 0, (off_t)out->bytes);
+    void *data = failed ? MAP_FAILED : mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (!failed && data == MAP_FAILED) failed = errno;
+    close(fd);
+    if (failed)
+        return SW_FAIL(err, SW_IO, "%s: can't get %zu bytes of scratch space for the rotated weights: %s",
+                       folder, out->bytes, strerror(failed));
+    out->data = data;
+    return SW_OK;
+}
+
+/* Views of the f32 weights to come, one behind the other, and the file's size. */
+static sw_code plan(sw_rotated_model *out, const sw_model *in, sw_error *err) {
+    sw_model *m = &out->model;
+    m->hparams = in->hparams;
+    m->hparams.tied_embeddings = false; /* only the head takes in a gamma */
+    size_t n = (size_t)in->hparams.n_layers * SW_WEIGHT_COUNT;
+    m->weights = sw_arena_array(&m->arena, n, sizeof *m->weights);
+    if (m->weights == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    uint64_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t layer = (uint32_t)(i / SW_WEIGHT_COUNT);
+        const sw_weight *w = sw_model_weight(in, (sw_weight_id)(i % SW_WEIGHT_COUNT), layer);
+        if (layer > 0 && w == sw_model_weight(in, (sw_weight_id)(i % SW_WEIGHT_COUNT), 0)) continue;
+        m->weights[i] = (sw_weight){.file_name = sw_arena_strdup(&m->arena, w->file_name),
+                                    .row_bytes = (uint64_t)w->cols * sizeof(float),
+                                    .rows = w->rows,
+                                    .cols = w->cols,
+                                    .storage = SW_STORE_F32};
+        if (m->weights[i].file_name == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+        uint64_t bytes;
+        if (!sw_mul_u64(w->rows, m->weights[i].row_bytes, &bytes) ||
+            !sw_align_u64(bytes, ALIGNMENT, &bytes) || !sw_add_u64(total, bytes, &total) || total > SIZE_MAX)
+            return SW_FAIL(err, SW_UNSUPPORTED, "the weights as f32 exceed the address space");
+    }
+    out->bytes = (size_t)total;
+    return SW_OK;
+}
+
+/* Fills the file weight by weight; what is done need not stay resident. */
+static sw_code fill(sw_rotated_model *out, const sw_model *in, const sw_rotation *rotations, sw_pool *pool,
+                    sw_error *err) {
+    size_t n = (size_t)in->hparams.n_layers * SW_WEIGHT_COUNT;
+    uint8_t *at = out->data;
+    sw_progress progress;
+    sw_progress_start(&progress, "rotate", n);
+    sw_code code = SW_OK;
+    for (size_t i = 0; i < n && code == SW_OK; i++) {
+        sw_weight *w = &out->model.weights[i];
+        sw_progress_update(&progress, i + 1);
+        if (w->rows == 0) continue; /* stands in layer 0 */
+        w->data = at;
+        code = fold(in, (unsigned)(i % SW_WEIGHT_COUNT), (uint32_t)(i / SW_WEIGHT_COUNT), rotations,
+                    (float *)(void *)at, pool, err);
+        at += (w->rows * w->row_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        madvise(out->data, out->bytes, MADV_DONTNEED); /* shared: the content stays in the file */
+    }
+    sw_progress_end(&progress);
+    return code;
+}
+
+sw_code sw_rotate_model(sw_rotated_model *out, const sw_model *in, const char *scratch_folder, sw_pool *pool,
+                        sw_error *err) {
+    *out = (sw_rotated_model){0};
+    sw_rotation rotations[N_ROTATIONS] = {0};
+    sw_code code = sw_rotation_init(&rotations[RESIDUAL], in->hparams.hidden, 1, err);
+    if (code == SW_OK) code = sw_rotation_init(&rotations[HEAD], in->hparams.head_dim, 5, err);
+    if (code == SW_OK) code = plan(out, in, err);
+    if (code == SW_OK) code = map_scratch(out, scratch_folder, err);
+    if (code == SW_OK) code = fill(out, in, rotations, pool, err);
+    sw_rotation_free(&rotations[RESIDUAL]);
+    sw_rotation_free(&rotations[HEAD]);
+    if (code != SW_OK) sw_rotated_model_close(out);
+    return code;
+}
+
+void sw_rotated_model_close(sw_rotated_model *rotated) {
+    if (rotated->data != NULL) munmap(rotated->data, rotated->bytes);
+    sw_arena_free(&rotated->model.arena);
+    *rotated = (sw_rotated_model){0};
+}
