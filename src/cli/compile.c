@@ -1,4 +1,5 @@
-/* compile.c: a checkpoint to a bundle: load, build, calibrate, quantize, verify, lower, write.
+/* compile.c: a checkpoint to a bundle: load, repair, build, calibrate, quantize, verify, lower,
+ * write.
  *
  * Each step is a function of the job below, in this order in `steps`; the table at the end says what each
  * took. */
@@ -17,6 +18,7 @@
 #include "qnn/binary_info.h"
 #include "qnn/htp.h"
 #include "quant/quant.h"
+#include "quant/rotate_model.h"
 #include "runtime/load_tokenizer.h"
 #include "soc/soc.h"
 
@@ -24,12 +26,15 @@ enum { WINDOW_TOKENS = 512 }; /* longest run of text that calibration looks at a
 
 typedef struct job {
     const sw_options *options;
+    uint64_t start_us;
     const sw_soc *soc;
     sw_recipe recipe;
     sw_arena arena;
     sw_pool *pool;
-    const char *path; /* of the checkpoint */
-    sw_model model;
+    const char *path;         /* of the checkpoint */
+    sw_model model;           /* as the file has it */
+    sw_rotated_model rotated; /* empty where not wanted, and after `quantize` */
+    const sw_model *source;   /* of the two, what is calibrated and compiled */
     sw_tokenizer *tokenizer;
     sw_device *cpu;
     sw_ids text; /* of the calibration documents, one behind the other */
@@ -126,6 +131,17 @@ static sw_code open_target(job *j, sw_error *err) {
     return sw_bundle_writer_begin(&j->writer, j->options->artifact, err);
 }
 
+/* Moves outliers out of the way of integers. What is compared with in the end is the file's model. */
+static sw_code repair(job *j, sw_error *err) {
+    const char *wish = j->options->rotate;
+    j->source = &j->model;
+    if (!(wish != NULL ? strcmp(wish, "on") == 0 : j->recipe.rotate)) return SW_OK;
+    sw_code code = sw_rotate_model(&j->rotated, &j->model, j->options->artifact, j->pool, err);
+    if (code == SW_UNSUPPORTED) sw_error_prefix(err, "--rotate on (without: --rotate off)");
+    j->source = &j->rotated.model;
+    return code;
+}
+
 /* One attention a KV head where a whole one would have too much alive at once: above this many score bytes,
  * measured with the compiler's spill figures (docs/graph-forms.md). */
 static sw_attention_form attention_form(const job *j, uint32_t ar_len) {
@@ -142,7 +158,7 @@ static sw_code build(job *j, sw_error *err) {
         graphs[n++] =
             (sw_graph_options){"prefill_forward", prefill, attention_form(j, prefill), SW_HEAD_LAST};
     graphs[n++] = (sw_graph_options){"kv_forward", 1, attention_form(j, 1), SW_HEAD_LAST};
-    SW_TRY(sw_decoder_build(&j->decoder, &j->model, context_length(j->options), graphs, n, err));
+    SW_TRY(sw_decoder_build(&j->decoder, j->source, context_length(j->options), graphs, n, err));
     return sw_decoder_verify(&j->decoder, err);
 }
 
@@ -202,7 +218,7 @@ static sw_code read_text(job *j, sw_error *err) {
 static sw_code calibrate(job *j, sw_error *err) {
     if (!sw_dtype_quantized(j->recipe.activation)) return SW_OK; /* a float recipe needs no ranges */
     SW_TRY(read_text(j, err));
-    return sw_calibrate(&j->ranges, &j->model, j->cpu, j->windows, j->n_windows, err);
+    return sw_calibrate(&j->ranges, j->source, j->cpu, j->windows, j->n_windows, err);
 }
 
 /* Types and encodings, then the constants one by one into the bundle's weights. */
@@ -229,6 +245,7 @@ static sw_code quantize(job *j, sw_error *err) {
     }
     sw_progress_end(&progress);
     free(buffer);
+    sw_rotated_model_close(&j->rotated); /* each constant has data of its own */
     if (code == SW_OK) code = sw_bundle_writer_end_weights(j->writer, err);
     return code != SW_OK ? code : sw_decoder_verify(&j->decoder, err);
 }
@@ -267,7 +284,10 @@ static sw_code describe(job *j, sw_error *err) {
     m->soc_name = j->soc->name, m->soc_id = j->soc->model_id, m->htp_arch = j->soc->htp_arch;
     m->vtcm_mb = o->vtcm_mb != 0 ? o->vtcm_mb : j->soc->vtcm_mb;
     m->opt_level = o->opt_level;
-    for (uint32_t i = 0; i < m->n_graphs; i++) m->graphs[i].slc_allocator = j->slc[i];
+    for (uint32_t i = 0; i < m->n_graphs; i++) {
+        m->graphs[i].slc_allocator = j->slc[i];
+        m->graphs[i].attention = j->graphs[i].attention;
+    }
     return SW_OK;
 }
 
@@ -344,6 +364,8 @@ static sw_code add_tokenizer_part(job *j, const char *name, json_writer *writer,
 static sw_code write_bundle(job *j, sw_error *err) {
     SW_TRY(add_tokenizer_part(j, "tokenizer.json", sw_tokenizer_write_json, err));
     SW_TRY(add_tokenizer_part(j, "tokenizer_config.json", sw_tokenizer_write_config, err));
+    j->manifest.compile_seconds = (double)(sw_now_us() - j->start_us) / 1e6;
+    j->manifest.peak_memory_bytes = sw_peak_memory_bytes();
     return sw_bundle_writer_commit(j->writer, &j->manifest, err);
 }
 
@@ -372,14 +394,13 @@ static void print_summary(const job *j, const step *steps, size_t n_steps, doubl
 }
 
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
-    job j = {.options = options};
-    step steps[] = {{"check", check_options, 0}, {"load", load, 0},           {"build", build, 0},
-                    {"open", open_target, 0},    {"calibrate", calibrate, 0}, {"quantize", quantize, 0},
-                    {"describe", describe, 0},   {"evaluate", evaluate, 0},   {"lower", lower, 0},
-                    {"write", write_bundle, 0}};
+    job j = {.options = options, .start_us = sw_now_us()};
+    step steps[] = {{"check", check_options, 0}, {"load", load, 0},         {"open", open_target, 0},
+                    {"repair", repair, 0},       {"build", build, 0},       {"calibrate", calibrate, 0},
+                    {"quantize", quantize, 0},   {"describe", describe, 0}, {"evaluate", evaluate, 0},
+                    {"lower", lower, 0},         {"write", write_bundle, 0}};
     size_t n_steps = sizeof steps / sizeof *steps;
     sw_code code = SW_OK;
-    uint64_t start_us = sw_now_us();
     for (size_t i = 0; i < n_steps && code == SW_OK; i++) {
         uint64_t step_us = sw_now_us();
         code = steps[i].run(&j, err);
@@ -387,7 +408,7 @@ sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
         sw_log(SW_LOG_VERBOSE, "%s: %.2f s, peak memory %.0f MB", steps[i].name, steps[i].seconds,
                (double)sw_peak_memory_bytes() / 1e6);
     }
-    if (code == SW_OK) print_summary(&j, steps, n_steps, (double)(sw_now_us() - start_us) / 1e6);
+    if (code == SW_OK) print_summary(&j, steps, n_steps, (double)(sw_now_us() - j.start_us) / 1e6);
     sw_bundle_writer_free(j.writer);
     sw_decoder_free(&j.decoder);
     sw_ranges_free(j.ranges);
@@ -395,6 +416,7 @@ sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
     sw_pool_destroy(j.pool);
     sw_ids_free(&j.text);
     sw_tokenizer_destroy(j.tokenizer);
+    sw_rotated_model_close(&j.rotated);
     sw_model_close(&j.model);
     sw_arena_free(&j.arena);
     return code;

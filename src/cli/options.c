@@ -58,6 +58,10 @@ static const option options_list[] = {
     {0, "quant", "RECIPE", TEXT, BUILDS, AT(quant), 0, 0, "16a8w (default), 8a8w or f16"},
     {0, "kv_bits", "N", U32, BUILDS, AT(kv_bits), 8, 16,
      "bits of the KV cache: 8 (default) or 16; f16 keeps f16"},
+    {0, "rotate", "ON", TEXT, BUILDS, AT(rotate), 0, 0,
+     "on or off: spread outliers over all channels by rotations folded into the weights (default: on, off "
+     "for "
+     "f16)"},
     {0, "model_mode", "MODE", TEXT, BUILDS, AT(model_mode), 0, 0,
      "hybrid (default): a prefill and a decode graph; kv: the decode graph alone"},
     {0, "max_seq_len", "N", U32, BUILDS | IN_GENERATE, AT(max_seq_len), 1, 1 << 20,
@@ -135,6 +139,7 @@ static const struct choice {
     const char *words[6];
 } choices[] = {
     {AT(quant), {"16a8w", "8a8w", "f16"}},
+    {AT(rotate), {"on", "off"}},
     {AT(model_mode), {"hybrid", "kv", "lookahead"}},
     {AT(attention), {"auto", "grouped", "per_kv_head"}},
     {AT(run_on), {"cpu", "htp-emulator", "adb"}},

@@ -11,6 +11,7 @@
 typedef struct sw_recipe {
     const char *name;                       /* "16a8w", "8a8w", "f16" */
     sw_dtype activation, kv, weight, gamma; /* f16: all SW_F16 */
+    bool rotate; /* wants the model of sw_rotate_model: integers can't reach its outliers else */
 } sw_recipe;
 
 /* The recipe of that name with KV of kv_bits (0: the recipe's default). SW_INVALID_ARGUMENT for another name

@@ -9,9 +9,9 @@ static const struct {
     sw_recipe recipe;
     unsigned kv_bits, other_kv_bits;
 } recipes[] = {
-    {{"16a8w", SW_U16, SW_U8, SW_S8, SW_U16}, 8, 16},
-    {{"8a8w", SW_U8, SW_U8, SW_S8, SW_U8}, 8, 0},
-    {{"f16", SW_F16, SW_F16, SW_F16, SW_F16}, 16, 0},
+    {{"16a8w", SW_U16, SW_U8, SW_S8, SW_U16, true}, 8, 16},
+    {{"8a8w", SW_U8, SW_U8, SW_S8, SW_U8, true}, 8, 0},
+    {{"f16", SW_F16, SW_F16, SW_F16, SW_F16, false}, 16, 0},
 };
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 
