@@ -2,7 +2,8 @@
  *
  *   manifest.json                    what there is, with sizes and SHA-256: bundle/manifest.h
  *   graph-<8 hex>.json               the decoder: graph/json.h
- *   weights-<8 hex>.safetensors      its constants; a scale a row as "<name>.scale", F32
+ *   weights-<8 hex>.safetensors      its constants; a scale a row as "<name>.scale", F32; a scale a
+ *                                    block as "<name>.block_scale", F16, or steps of the row's scale, U8
  *   <name>-<8 hex>.<ending>          tokenizer, context binaries
  *
  * The 8 digits begin the part's SHA-256. So a new compile into the same folder never touches what an older
@@ -23,7 +24,7 @@ typedef struct sw_bundle {
     sw_arena arena;
     const char *folder; /* as opened */
     sw_manifest manifest;
-    sw_decoder decoder;     /* constants' data and channel_scales point into weights */
+    sw_decoder decoder;     /* constants' data and scales point into weights */
     sw_safetensors weights; /* mapped */
 } sw_bundle;
 
@@ -57,9 +58,9 @@ typedef struct sw_bundle_writer sw_bundle_writer;
 sw_code sw_bundle_writer_begin(sw_bundle_writer **out, const char *folder, sw_error *err) SW_MUST_CHECK;
 
 /* The decoder's constants, one by one as they get quantized: begin; put each once, in any order, with
- * channel_scales already set where it has them; end. `data` is only borrowed for the call, so one buffer as
+ * its scales already set; end. `data` is only borrowed for the call, so one buffer as
  * large as the largest constant does. end then maps what was written and points every constant's data and
- * channel_scales at the map: valid until sw_bundle_writer_free, pages come and go as needed. */
+ * scales at the map: valid until sw_bundle_writer_free, pages come and go as needed. */
 sw_code sw_bundle_writer_begin_weights(sw_bundle_writer *w, sw_decoder *decoder, sw_error *err) SW_MUST_CHECK;
 sw_code sw_bundle_writer_put_constant(sw_bundle_writer *w, const sw_tensor *t, const void *data,
                                       sw_error *err) SW_MUST_CHECK;

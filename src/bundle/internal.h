@@ -7,8 +7,9 @@
 /* Where a compile gathers its parts, inside the bundle's folder. */
 #define SW_PARTIAL_NAME ".spillway-partial"
 
-/* Points every constant's data and channel_scales at the file (misaligned ones at copies in the decoder's
- * arena); per_channel[n_constants] says which have scales. Errors: SW_BAD_DATA with tensor, found and wanted.
+/* Points every constant's data and scales at the file (misaligned ones at copies in the decoder's
+ * arena); per_channel[n_constants] says which have a scale a row. Errors: SW_BAD_DATA with tensor, found and
+ * wanted.
  */
 sw_code sw_weights_attach(sw_decoder *decoder, const bool *per_channel, const sw_safetensors *file,
                           sw_error *err) SW_MUST_CHECK;
@@ -16,9 +17,13 @@ sw_code sw_weights_attach(sw_decoder *decoder, const bool *per_channel, const sw
 /* The safetensors type that holds a dtype. */
 sw_st_dtype sw_weights_dtype(sw_dtype type);
 
-/* "<name>.scale" into out. */
-enum { SW_SCALE_NAME_BYTES = SW_NAME_BYTES + 8 };
+/* "<name>.scale" and "<name>.block_scale" into out. */
+enum { SW_SCALE_NAME_BYTES = SW_NAME_BYTES + 16 };
 void sw_weights_scale_name(char out[SW_SCALE_NAME_BYTES], const char *name);
+void sw_weights_block_scale_name(char out[SW_SCALE_NAME_BYTES], const char *name);
+
+/* How the block scales of that form are stored: type and shape. The form has blocks. */
+sw_st_dtype sw_weights_block_scales(const sw_tensor *t, uint32_t dims[2]);
 
 /* The manifest against the decoder it is about: hyperparameters, context length, graphs, KV type; and the
  * decoder's own rules. file is the manifest's, for messages. */

@@ -16,7 +16,7 @@ enum {
 /* Kinds of parts: enumerator, name, fewest, most. */
 #define SW_PART_KINDS(X)                                                                                     \
     X(SW_PART_GRAPH, "graph", 1, 1)         /* the decoder: graph/json.h */                                  \
-    X(SW_PART_WEIGHTS, "weights", 1, 1)     /* safetensors: "<constant>" and "<constant>.scale" */           \
+    X(SW_PART_WEIGHTS, "weights", 1, 1)     /* safetensors: the constants and their scales */                \
     X(SW_PART_TOKENIZER, "tokenizer", 0, 4) /* text's formats; the first one is the tokenizer itself */      \
     X(SW_PART_CONTEXT, "context", 0, 64)    /* QNN context binaries, in the order of the layers */           \
     X(SW_PART_OTHER, "other", 0, 64)        /* carried along: a licence, a note */

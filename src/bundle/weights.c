@@ -1,6 +1,7 @@
 /* weights.c: the decoder's constants and the safetensors file that holds them. A constant is stored under its
- * name in its integer type, its scales a row as "<name>.scale", F32 [rows]; encodings of whole tensors stand
- * in graph.json. */
+ * name in its integer type, its scales a row as "<name>.scale", F32 [rows], its scales a block as
+ * "<name>.block_scale" [rows, blocks]: F16, or U8 where they are steps of the row's scale. Encodings of whole
+ * tensors stand in graph.json. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,15 @@ sw_st_dtype sw_weights_dtype(sw_dtype type) {
 
 void sw_weights_scale_name(char out[SW_SCALE_NAME_BYTES], const char *name) {
     snprintf(out, SW_SCALE_NAME_BYTES, "%.*s.scale", SW_NAME_BYTES, name);
+}
+
+void sw_weights_block_scale_name(char out[SW_SCALE_NAME_BYTES], const char *name) {
+    snprintf(out, SW_SCALE_NAME_BYTES, "%.*s.block_scale", SW_NAME_BYTES, name);
+}
+
+sw_st_dtype sw_weights_block_scales(const sw_tensor *t, uint32_t dims[2]) {
+    dims[0] = t->dims[0], dims[1] = t->dims[1] / t->form.block;
+    return t->form.scales == SW_SCALES_FLOAT_BLOCK ? SW_ST_F16 : SW_ST_U8;
 }
 
 /* The tensor's data, at an address that its type can be read at. */
@@ -42,6 +52,22 @@ static sw_code find(sw_decoder *decoder, const sw_safetensors *file, const char 
     return SW_OK;
 }
 
+/* Points the tensor's block scales at the file. */
+static sw_code find_block_scales(sw_decoder *decoder, const sw_safetensors *file, sw_tensor *t,
+                                 sw_error *err) {
+    char name[SW_SCALE_NAME_BYTES];
+    uint32_t dims[2];
+    const void *data = NULL;
+    sw_st_dtype dtype = sw_weights_block_scales(t, dims);
+    sw_weights_block_scale_name(name, t->name);
+    SW_TRY(find(decoder, file, name, dtype, 2, dims, &data, err));
+    if (t->form.scales == SW_SCALES_FLOAT_BLOCK)
+        t->block_scales = data;
+    else
+        t->block_steps = data;
+    return SW_OK;
+}
+
 sw_code sw_weights_attach(sw_decoder *decoder, const bool *per_channel, const sw_safetensors *file,
                           sw_error *err) {
     size_t wanted = 0;
@@ -56,6 +82,9 @@ sw_code sw_weights_attach(sw_decoder *decoder, const bool *per_channel, const sw
         }
         t->channel_scales = scales;
         wanted += per_channel[i] ? 2 : 1;
+        if (t->form.scales == SW_SCALES_ROW) continue;
+        SW_TRY(find_block_scales(decoder, file, t, err));
+        wanted++;
     }
     if (file->n_tensors == wanted) return SW_OK;
     return SW_FAIL(err, SW_BAD_DATA, "%s: has %zu tensors, the graph wants %zu", file->map.path,

@@ -196,7 +196,7 @@ sw_code sw_bundle_writer_copy(sw_bundle_writer *w, sw_part_kind kind, const char
 sw_code sw_bundle_writer_begin_weights(sw_bundle_writer *w, sw_decoder *decoder, sw_error *err) {
     uint64_t room = 0;
     for (uint32_t i = 0; i < decoder->n_constants; i++)
-        room += 2 * sw_safetensors_header_room(decoder->constants[i]->name);
+        room += 3 * sw_safetensors_header_room(decoder->constants[i]->name);
     w->decoder = decoder;
     const char *path = sw_path_join(&w->arena, w->partial, WEIGHTS_NAME);
     return path != NULL ? sw_safetensors_writer_open(&w->stream, path, room, err) : no_memory(w, err);
@@ -206,10 +206,17 @@ sw_code sw_bundle_writer_put_constant(sw_bundle_writer *w, const sw_tensor *t, c
                                       sw_error *err) {
     SW_TRY(sw_safetensors_writer_put(&w->stream, t->name, sw_weights_dtype(t->dtype), t->rank, t->dims, data,
                                      err));
-    if (t->channel_scales == NULL) return SW_OK;
     char name[SW_SCALE_NAME_BYTES];
+    uint32_t dims[2];
     sw_weights_scale_name(name, t->name);
-    return sw_safetensors_writer_put(&w->stream, name, SW_ST_F32, 1, t->dims, t->channel_scales, err);
+    if (t->channel_scales != NULL)
+        SW_TRY(sw_safetensors_writer_put(&w->stream, name, SW_ST_F32, 1, t->dims, t->channel_scales, err));
+    if (t->form.scales == SW_SCALES_ROW) return SW_OK;
+    const void *scales = t->block_steps;
+    if (t->form.scales == SW_SCALES_FLOAT_BLOCK) scales = t->block_scales;
+    sw_st_dtype dtype = sw_weights_block_scales(t, dims);
+    sw_weights_block_scale_name(name, t->name);
+    return sw_safetensors_writer_put(&w->stream, name, dtype, 2, dims, scales, err);
 }
 
 sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) {

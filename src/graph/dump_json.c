@@ -34,9 +34,14 @@ static json_t *tensor_to_json(const sw_tensor *t) {
     json_object_set_new(o, "dtype", json_string(sw_dtype_name(t->dtype)));
     json_object_set_new(o, "dims", integers(t->dims, t->rank));
     if (strcmp(t->range, t->name) != 0) json_object_set_new(o, "range", json_string(t->range));
+    if (t->form.four_bit) json_object_set_new(o, "bits", json_integer(4));
+    if (t->form.scales != SW_SCALES_ROW) {
+        json_object_set_new(o, "scales", json_string(sw_scales_name(t->form.scales)));
+        json_object_set_new(o, "block", json_integer(t->form.block));
+    }
     if (t->channel_scales != NULL)
         json_object_set_new(o, "per_channel", json_true());
-    else if (sw_dtype_quantized(t->dtype))
+    else if (sw_dtype_quantized(t->dtype) && t->form.scales != SW_SCALES_FLOAT_BLOCK)
         json_object_set_new(
             o, "encoding",
             json_pack("{s:f, s:i}", "scale", (double)t->encoding.scale, "offset", (int)t->encoding.offset));

@@ -41,6 +41,32 @@ typedef struct sw_encoding {
     int32_t offset;
 } sw_encoding;
 
+/* How the integers q of an s8 matrix [rows, cols] become real values: enumerator, name. */
+#define SW_SCALES(X)                                                                                         \
+    X(SW_SCALES_ROW, "row")                 /* q * channel_scales[row] */                                    \
+    X(SW_SCALES_FLOAT_BLOCK, "float_block") /* q * block_scales[row][col / block] */                         \
+    X(SW_SCALES_BLOCKWISE, "blockwise")     /* q * block_steps[row][col / block] * channel_scales[row] */
+
+typedef enum sw_scales {
+#define SW_SCALES_ENUM(id, name) id,
+    SW_SCALES(SW_SCALES_ENUM)
+#undef SW_SCALES_ENUM
+        SW_SCALES_COUNT
+} sw_scales;
+
+const char *sw_scales_name(sw_scales scales);
+bool sw_scales_from_name(const char *name, sw_scales *out);
+
+typedef struct sw_weight_form {
+    sw_scales scales;
+    bool four_bit;  /* every q lies in -8..7, and has 4 bits in a context binary; else 8 */
+    uint32_t block; /* values of a row that share a block scale: 16, 32 or 64; 0 for SW_SCALES_ROW */
+} sw_weight_form;
+
+/* "4 bits, float_block 32" */
+enum { SW_WEIGHT_FORM_BYTES = 48 };
+const char *sw_weight_form_text(sw_weight_form form, char out[SW_WEIGHT_FORM_BYTES]);
+
 typedef enum sw_tensor_kind {
     SW_TENSOR_INPUT,    /* filled by the host */
     SW_TENSOR_OUTPUT,   /* read by the host */
@@ -74,13 +100,19 @@ typedef struct sw_tensor {
     uint32_t rank, dims[SW_MAX_RANK];
     sw_encoding encoding; /* quantized types without channel_scales */
     /* Constants only: */
-    const float *channel_scales; /* [dims[0]], symmetric: real = channel_scales[row] * q; or NULL */
-    const void *data;            /* dense row-major values of dtype; NULL while only `weight` is there */
-    const sw_weight *weight;     /* the checkpoint's view, read as f32 where data is NULL */
+    sw_weight_form form;          /* of s8 matrices; their scales, as the form says, or NULL: */
+    const float *channel_scales;  /* [dims[0]] > 0 */
+    const uint16_t *block_scales; /* [dims[0]][dims[1] / block] f16, of either sign */
+    const uint8_t *block_steps;   /* [dims[0]][dims[1] / block] 1..16 */
+    const void *data;             /* dense row-major values of dtype; NULL while only `weight` is there */
+    const sw_weight *weight;      /* the checkpoint's view, read as f32 where data is NULL */
 } sw_tensor;
 
 uint64_t sw_tensor_elements(const sw_tensor *t);
 uint64_t sw_tensor_bytes(const sw_tensor *t); /* dense */
+
+/* Row r of an s8 matrix with data and scales, as cols floats. Products are rounded to float one by one. */
+void sw_weight_matrix_row(const sw_tensor *t, size_t row, float *out);
 
 typedef enum sw_op_type {
 #define SW_OP(id, qnn_name, least, most, outputs, movement) id,

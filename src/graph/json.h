@@ -2,8 +2,10 @@
  *
  * graph.json, "format": "spillway-graph", "version": 1. Constants stand once, without their values; each
  * graph lists its tensors in order (a constant by its name alone) and its ops in the order of execution,
- * operands by name. Floats have 9 significant digits, so that they come back bit for bit. Keys that are not
- * known are refused: the format is ours, and a version is the way to extend it. */
+ * operands by name. An s8 matrix has "per_channel" for a scale a row, "bits": 4 where its values have 4 bits,
+ * and "scales": "float_block" or "blockwise" with "block": 32 where blocks of a row have their own. Floats
+ * have 9 significant digits, so that they come back bit for bit. Keys that are not known are refused: the
+ * format is ours, and a version is the way to extend it. */
 #ifndef SW_GRAPH_JSON_H
 #define SW_GRAPH_JSON_H
 
@@ -21,7 +23,7 @@ enum {
  * Errors: SW_IO (errno's text, without a path: the caller has it), SW_NO_MEMORY. */
 sw_code sw_decoder_write_json(const sw_decoder *decoder, FILE *stream, sw_error *err) SW_MUST_CHECK;
 
-/* Reads what the above wrote. Constants come without data, channel_scales and weight: the bundle sets them;
+/* Reads what the above wrote. Constants come without data, scales and weight: the bundle sets them;
  * *per_channel (may be NULL; in the decoder's arena, [n_constants]) says which have a scale a row. Checks
  * every type, name, index, rank and dimension, not the ops' meaning: that is sw_decoder_verify's. file is for
  * messages. On failure *decoder is empty. Errors: SW_BAD_DATA, SW_UNSUPPORTED (version), SW_NO_MEMORY. */

@@ -120,9 +120,31 @@ static sw_code read_encoding(reader *r, const sw_json *parent, sw_tensor *t) {
             return sw_json_fail(&enum_at_, (r)->err, "unknown " key " `%s`", enum_name_);                    \
     } while (0)
 
+/* "bits": 4, "scales": "float_block", "block": 32; without them 8 bits and a scale a row. */
+static sw_code read_form(reader *r, const sw_json *at, sw_tensor *t, bool per_channel) {
+    sw_json bits = sw_json_find(at, "bits"), scales = sw_json_find(at, "scales"),
+            block = sw_json_find(at, "block");
+    uint32_t value;
+    if (bits.value != NULL) SW_TRY(sw_json_u32(&bits, 4, 4, &value, r->err));
+    t->form.four_bit = bits.value != NULL;
+    if (scales.value != NULL) READ_ENUM(r, at, "scales", sw_scales_from_name, &t->form.scales);
+    bool blocks = t->form.scales != SW_SCALES_ROW;
+    if (blocks) SW_TRY(get_u32(at, "block", 16, 64, &t->form.block, r->err));
+    if (!blocks && block.value != NULL) return sw_json_fail(&block, r->err, "only scales of blocks have one");
+    if ((blocks || t->form.four_bit) && (t->dtype != SW_S8 || t->rank != 2))
+        return sw_json_fail(at, r->err, "is %s of rank %u, but its bits or scales are those of s8 matrices",
+                            sw_dtype_name(t->dtype), t->rank);
+    if (blocks && t->dims[1] % t->form.block != 0)
+        return sw_json_fail(&block, r->err, "%u doesn't divide the row's %u", t->form.block, t->dims[1]);
+    if (blocks && per_channel != (t->form.scales == SW_SCALES_BLOCKWISE))
+        return sw_json_fail(at, r->err, "scales `%s` %s", sw_scales_name(t->form.scales),
+                            per_channel ? "come without `per_channel`" : "need `per_channel`");
+    return SW_OK;
+}
+
 static sw_code read_tensor(reader *r, const sw_json *at, bool constant, sw_tensor **out, bool *per_channel) {
-    static const char *const keys[] = {"name",  "role",     "dtype",       "dims",
-                                       "range", "encoding", "per_channel", NULL};
+    static const char *const keys[] = {"name",        "role", "dtype",  "dims",  "range", "encoding",
+                                       "per_channel", "bits", "scales", "block", NULL};
     static const char *const native_keys[] = {"name", "kind",  "role",     "dtype",
                                               "dims", "range", "encoding", NULL};
     const char *name;
@@ -147,10 +169,13 @@ static sw_code read_tensor(reader *r, const sw_json *at, bool constant, sw_tenso
 
     sw_json scales = sw_json_find(at, "per_channel");
     if (scales.value != NULL) SW_TRY(sw_json_bool(&scales, per_channel, r->err));
-    bool wanted = sw_dtype_quantized(t->dtype) && (per_channel == NULL || !*per_channel);
+    if (constant) SW_TRY(read_form(r, at, t, *per_channel));
+    bool wanted = sw_dtype_quantized(t->dtype) && t->form.scales != SW_SCALES_FLOAT_BLOCK &&
+                  (per_channel == NULL || !*per_channel);
     if (!wanted && sw_json_find(at, "encoding").value != NULL)
         return sw_json_fail(at, r->err, "has an encoding, but %s",
-                            sw_dtype_quantized(t->dtype) ? "also a scale a row" : "its type has none");
+                            sw_dtype_quantized(t->dtype) ? "also a scale a row or block"
+                                                         : "its type has none");
     if (wanted) SW_TRY(read_encoding(r, at, t));
     if (per_channel != NULL && *per_channel && !sw_dtype_quantized(t->dtype))
         return sw_json_fail(at, r->err, "has a scale a row, but %s has none", sw_dtype_name(t->dtype));

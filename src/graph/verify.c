@@ -11,22 +11,32 @@
 typedef struct type_rule {
     sw_op_type op;
     sw_dtype in0, in1, out;
+    unsigned bits; /* of s8 weights, and whose scales they have; 0: in1 is no weight */
+    sw_scales scales;
 } type_rule;
 
 static const type_rule type_rules[] = {
-    {SW_OP_FULLY_CONNECTED, SW_F32, SW_F32, SW_F32},
-    {SW_OP_FULLY_CONNECTED, SW_F16, SW_F16, SW_F16},
-    {SW_OP_FULLY_CONNECTED, SW_U8, SW_S8, SW_U8},
-    {SW_OP_FULLY_CONNECTED, SW_U16, SW_S8, SW_U16},
-    {SW_OP_MATMUL, SW_F32, SW_F32, SW_F32},
-    {SW_OP_MATMUL, SW_F16, SW_F16, SW_F16},
-    {SW_OP_MATMUL, SW_U8, SW_U8, SW_U8},
-    {SW_OP_MATMUL, SW_U16, SW_U8, SW_U16},
-    {SW_OP_MATMUL, SW_U16, SW_U16, SW_U16},
-    {SW_OP_CONVERT, SW_U8, SW_U8, SW_U16},
-    {SW_OP_CONVERT, SW_U16, SW_U16, SW_U8},
-    {SW_OP_CONVERT, SW_F32, SW_F32, SW_F16},
-    {SW_OP_CONVERT, SW_F16, SW_F16, SW_F32},
+    {SW_OP_FULLY_CONNECTED, SW_F32, SW_F32, SW_F32, 0, 0},
+    {SW_OP_FULLY_CONNECTED, SW_F16, SW_F16, SW_F16, 0, 0},
+    {SW_OP_FULLY_CONNECTED, SW_F16, SW_S8, SW_F16, 8, SW_SCALES_ROW},
+    {SW_OP_FULLY_CONNECTED, SW_F16, SW_S8, SW_F16, 4, SW_SCALES_ROW},
+    {SW_OP_FULLY_CONNECTED, SW_F16, SW_S8, SW_F16, 8, SW_SCALES_FLOAT_BLOCK},
+    {SW_OP_FULLY_CONNECTED, SW_F16, SW_S8, SW_F16, 4, SW_SCALES_FLOAT_BLOCK},
+    {SW_OP_FULLY_CONNECTED, SW_U8, SW_S8, SW_U8, 8, SW_SCALES_ROW},
+    {SW_OP_FULLY_CONNECTED, SW_U8, SW_S8, SW_U8, 4, SW_SCALES_ROW},
+    {SW_OP_FULLY_CONNECTED, SW_U16, SW_S8, SW_U16, 8, SW_SCALES_ROW},
+    {SW_OP_FULLY_CONNECTED, SW_U16, SW_S8, SW_U16, 4, SW_SCALES_ROW},
+    {SW_OP_MATMUL, SW_U8, SW_S8, SW_U8, 4, SW_SCALES_BLOCKWISE}, /* wrong in FullyConnected */
+    {SW_OP_MATMUL, SW_U16, SW_S8, SW_U16, 4, SW_SCALES_BLOCKWISE},
+    {SW_OP_MATMUL, SW_F32, SW_F32, SW_F32, 0, 0},
+    {SW_OP_MATMUL, SW_F16, SW_F16, SW_F16, 0, 0},
+    {SW_OP_MATMUL, SW_U8, SW_U8, SW_U8, 0, 0},
+    {SW_OP_MATMUL, SW_U16, SW_U8, SW_U16, 0, 0},
+    {SW_OP_MATMUL, SW_U16, SW_U16, SW_U16, 0, 0},
+    {SW_OP_CONVERT, SW_U8, SW_U8, SW_U16, 0, 0},
+    {SW_OP_CONVERT, SW_U16, SW_U16, SW_U8, 0, 0},
+    {SW_OP_CONVERT, SW_F32, SW_F32, SW_F16, 0, 0},
+    {SW_OP_CONVERT, SW_F16, SW_F16, SW_F32, 0, 0},
 };
 
 typedef struct check {
@@ -56,6 +66,27 @@ static bool same_encoding(const sw_tensor *a, const sw_tensor *b) {
     return a->encoding.scale == b->encoding.scale && a->encoding.offset == b->encoding.offset;
 }
 
+static bool fits_rule(const type_rule *r, const sw_tensor *x, const sw_tensor *w, const sw_tensor *y) {
+    if (r->in0 != x->dtype || r->in1 != w->dtype || r->out != y->dtype) return false;
+    return r->bits == 0 || (r->bits == (w->form.four_bit ? 4 : 8) && r->scales == w->form.scales);
+}
+
+/* What the rules of the op allow behind in0's type. */
+static void list_allowed(sw_op_type op, sw_dtype in0, char *out, size_t capacity) {
+    size_t n = 0;
+    for (int any = 0; any < 2 && n == 0; any++) /* no rule has that in0: all of them */
+        for (size_t i = 0; i < sizeof type_rules / sizeof *type_rules; i++) {
+            const type_rule *r = &type_rules[i];
+            if (r->op != op || (r->in0 != in0 && any == 0) || n + 1 >= capacity) continue;
+            n += (size_t)snprintf(out + n, capacity - n, "%s%s, %s", n > 0 ? "; " : "", sw_dtype_name(r->in0),
+                                  sw_dtype_name(r->in1));
+            if (r->bits > 0 && n < capacity)
+                n += (size_t)snprintf(out + n, capacity - n, " (%u bits, %s)", r->bits,
+                                      sw_scales_name(r->scales));
+            if (n < capacity) n += (size_t)snprintf(out + n, capacity - n, " -> %s", sw_dtype_name(r->out));
+        }
+}
+
 static sw_code check_types(const check *c) {
     const sw_op *op = c->op;
     bool listed = false, ok = false;
@@ -63,8 +94,7 @@ static sw_code check_types(const check *c) {
         if (type_rules[i].op != op->type) continue;
         listed = true;
         const sw_tensor *in1 = op->n_inputs > 1 ? c->in[1] : c->in[0];
-        ok = ok || (type_rules[i].in0 == c->in[0]->dtype && type_rules[i].in1 == in1->dtype &&
-                    type_rules[i].out == c->out->dtype);
+        ok = ok || fits_rule(&type_rules[i], c->in[0], in1, c->out);
     }
     if (!listed) { /* all of one type, but for Gather's indices */
         ok = c->out->dtype == c->in[0]->dtype;
@@ -72,18 +102,17 @@ static sw_code check_types(const check *c) {
             ok = ok && c->in[i]->dtype == (op->type == SW_OP_GATHER ? SW_I32 : c->in[0]->dtype);
     }
     if (ok) return SW_OK;
-    char have[256] = "", allowed[256] = "";
+    char have[256] = "", allowed[512] = "", form[SW_WEIGHT_FORM_BYTES];
     int n = 0;
-    for (uint32_t i = 0; i < op->n_inputs && n < 200; i++)
-        n += snprintf(have + n, sizeof have - (size_t)n, "%s%s", i > 0 ? ", " : "",
-                      sw_dtype_name(c->in[i]->dtype));
+    for (uint32_t i = 0; i < op->n_inputs && n < 150; i++) {
+        const sw_tensor *t = c->in[i];
+        n += snprintf(have + n, sizeof have - (size_t)n, "%s%s", i > 0 ? ", " : "", sw_dtype_name(t->dtype));
+        if (t->dtype == SW_S8 && t->kind == SW_TENSOR_CONSTANT)
+            n += snprintf(have + n, sizeof have - (size_t)n, " (`%.64s`: %s)", t->name,
+                          sw_weight_form_text(t->form, form));
+    }
     snprintf(have + n, sizeof have - (size_t)n, " -> %s", sw_dtype_name(c->out->dtype));
-    n = 0;
-    for (size_t i = 0; i < sizeof type_rules / sizeof *type_rules; i++)
-        if (type_rules[i].op == op->type && n < 200)
-            n += snprintf(allowed + n, sizeof allowed - (size_t)n, "%s%s, %s -> %s", n > 0 ? "; " : "",
-                          sw_dtype_name(type_rules[i].in0), sw_dtype_name(type_rules[i].in1),
-                          sw_dtype_name(type_rules[i].out));
+    if (listed) list_allowed(op->type, c->in[0]->dtype, allowed, sizeof allowed);
     return BAD(c, "types %s, allowed: %s", have, listed ? allowed : "one type for all");
 }
 
@@ -98,7 +127,14 @@ static bool broadcasts(const sw_tensor *a, const sw_tensor *b, const sw_tensor *
     return a->rank <= out->rank && b->rank <= out->rank;
 }
 
+/* x [rows, in], w [out, in] -> y [rows, out] */
+static bool linear_fits(const sw_tensor *x, const sw_tensor *w, const sw_tensor *y) {
+    return x->rank == 2 && w->rank == 2 && y->rank == 2 && x->dims[1] == w->dims[1] &&
+           y->dims[0] == x->dims[0] && y->dims[1] == w->dims[0] && w->kind == SW_TENSOR_CONSTANT;
+}
+
 static bool matmul_fits(const sw_tensor *a, const sw_tensor *b, const sw_tensor *y, bool transpose_in1) {
+    if (b->kind == SW_TENSOR_CONSTANT) return transpose_in1 && linear_fits(a, b, y);
     if (a->rank != 4 || b->rank != 4 || y->rank != 4) return false;
     uint32_t k = b->dims[transpose_in1 ? 3 : 2], n = b->dims[transpose_in1 ? 2 : 3];
     return a->dims[0] == b->dims[0] && a->dims[1] == b->dims[1] && a->dims[3] == k &&
@@ -155,8 +191,7 @@ static sw_code check_shapes(const check *c) {
     bool ok = false;
     switch (op->type) {
     case SW_OP_FULLY_CONNECTED:
-        ok = x->rank == 2 && w->rank == 2 && y->rank == 2 && x->dims[1] == w->dims[1] &&
-             y->dims[0] == x->dims[0] && y->dims[1] == w->dims[0] && w->kind == SW_TENSOR_CONSTANT;
+        ok = linear_fits(x, w, y);
         break;
     case SW_OP_MATMUL:
         ok = matmul_fits(x, w, y, op->params.matmul.transpose_in1);
@@ -216,6 +251,46 @@ static sw_code check_movement(const check *c) {
     return SW_OK;
 }
 
+static sw_code check_form(const sw_graph *graph, const sw_tensor *t, sw_error *err) {
+    const sw_weight_form *f = &t->form;
+    char text[SW_WEIGHT_FORM_BYTES];
+    if ((unsigned)f->scales >= SW_SCALES_COUNT)
+        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: no such form of weights", graph->name, t->name);
+    bool blocks = f->scales != SW_SCALES_ROW, size = f->block == 16 || f->block == 32 || f->block == 64;
+    if (!blocks && !f->four_bit && f->block == 0) return SW_OK;
+    if (t->dtype != SW_S8 || t->rank != 2)
+        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: %s of rank %u can't have the form %s, an s8 matrix can",
+                       graph->name, t->name, sw_dtype_name(t->dtype), t->rank, sw_weight_form_text(*f, text));
+    if (blocks ? !size || t->dims[1] % f->block != 0 : f->block != 0)
+        return SW_FAIL(
+            err, SW_BAD_DATA,
+            "%s: `%s`: rows of %u in blocks of %u, wanted blocks of 16, 32 or 64 that divide a row",
+            graph->name, t->name, t->dims[1], f->block);
+    return SW_OK;
+}
+
+/* The scales that a form needs are there and legal; none of them where the data isn't there yet. */
+static sw_code check_scales(const sw_graph *graph, const sw_tensor *t, sw_error *err) {
+    bool blocks = t->form.scales != SW_SCALES_ROW, floats = t->form.scales == SW_SCALES_FLOAT_BLOCK;
+    size_t n = blocks ? (size_t)t->dims[0] * (t->dims[1] / t->form.block) : 0;
+    if (t->data != NULL && ((!floats && t->channel_scales == NULL) || (floats && t->block_scales == NULL) ||
+                            (blocks && !floats && t->block_steps == NULL)))
+        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: has data, but not its scales", graph->name, t->name);
+    for (uint32_t i = 0; t->channel_scales != NULL && i < t->dims[0]; i++)
+        if (!(t->channel_scales[i] > 0) || !isfinite(t->channel_scales[i]))
+            return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: scale of row %u is %g, wanted finite and above 0",
+                           graph->name, t->name, i, (double)t->channel_scales[i]);
+    for (size_t i = 0; floats && t->block_scales != NULL && i < n; i++)
+        if ((t->block_scales[i] & 0x7c00) == 0x7c00)
+            return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: scale of block %zu is no finite number", graph->name,
+                           t->name, i);
+    for (size_t i = 0; blocks && t->block_steps != NULL && i < n; i++)
+        if (t->block_steps[i] < 1 || t->block_steps[i] > 16)
+            return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: step of block %zu is %u, wanted 1 to 16", graph->name,
+                           t->name, i, t->block_steps[i]);
+    return SW_OK;
+}
+
 static sw_code check_tensor(const sw_graph *graph, const sw_tensor *t, sw_error *err) {
     if (t->rank < 1 || t->rank > SW_MAX_RANK)
         return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: rank %u, wanted 1 to %d", graph->name, t->name, t->rank,
@@ -228,15 +303,12 @@ static sw_code check_tensor(const sw_graph *graph, const sw_tensor *t, sw_error 
                            "%s: `%s`: dimension %u is %u, a tensor has 1 to 2^32 - 1 elements", graph->name,
                            t->name, i, t->dims[i]);
     }
-    bool by_row = t->kind == SW_TENSOR_CONSTANT && t->role == SW_ROLE_WEIGHT;
-    if (!sw_dtype_quantized(t->dtype) || (by_row && t->channel_scales == NULL && t->data == NULL))
-        return SW_OK;
-    if (t->channel_scales != NULL) {
-        for (uint32_t i = 0; i < t->dims[0]; i++)
-            if (!(t->channel_scales[i] > 0) || !isfinite(t->channel_scales[i]))
-                return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: scale of row %u is %g, wanted finite and above 0",
-                               graph->name, t->name, i, (double)t->channel_scales[i]);
-        return SW_OK;
+    bool matrix = t->kind == SW_TENSOR_CONSTANT && t->role == SW_ROLE_WEIGHT;
+    if (!sw_dtype_quantized(t->dtype)) return SW_OK;
+    if (matrix || t->channel_scales != NULL) {
+        SW_TRY(check_form(graph, t, err));
+        if (t->data == NULL || t->channel_scales != NULL || t->block_scales != NULL)
+            return check_scales(graph, t, err);
     }
     if (t->kind == SW_TENSOR_CONSTANT && t->data == NULL) return SW_OK; /* its encoding comes with its data */
     if (!(t->encoding.scale > 0) || !isfinite(t->encoding.scale))

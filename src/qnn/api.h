@@ -41,7 +41,13 @@ enum {
 enum { QNN_TENSOR_APP_WRITE = 0, QNN_TENSOR_APP_READ = 1, QNN_TENSOR_NATIVE = 3, QNN_TENSOR_STATIC = 4 };
 enum { QNN_TENSOR_V1 = 1, QNN_TENSOR_V2 = 2 };
 enum { QNN_UNDEFINED = 0x7fffffff, QNN_DEFINED = 1 };
-enum { QNN_ENCODING_SCALE_OFFSET = 0, QNN_ENCODING_AXIS_SCALE_OFFSET = 1 };
+enum {
+    QNN_ENCODING_SCALE_OFFSET = 0,
+    QNN_ENCODING_AXIS_SCALE_OFFSET = 1,
+    QNN_ENCODING_BW_AXIS_SCALE_OFFSET = 3,
+    QNN_ENCODING_BLOCKWISE_EXPANSION = 5,
+    QNN_ENCODING_BW_FLOAT_BLOCK = 11 /* core API 2.32, SDK 2.43 */
+};
 enum { QNN_PARAM_SCALAR = 0, QNN_PARAM_TENSOR = 1 };
 enum { QNN_MAX_RANK = 8 };
 
@@ -67,6 +73,24 @@ typedef struct Qnn_ScaleOffset_t { /* real = scale * (q + offset) */
 } Qnn_ScaleOffset_t;
 _Static_assert(sizeof(Qnn_ScaleOffset_t) == 8, "scale and offset");
 
+typedef struct Qnn_FloatScaleOffset_t {
+    float scale, offset;
+} Qnn_FloatScaleOffset_t;
+_Static_assert(sizeof(Qnn_FloatScaleOffset_t) == 8, "scale and offset in float");
+
+typedef struct Qnn_BlockwiseExpansion_t { /* real = q * a block's step * its channel's scale */
+    int32_t axis;                         /* of the output channels */
+    Qnn_ScaleOffset_t *scaleOffsets;      /* one a channel */
+    uint32_t numBlocksPerAxis;            /* of a channel */
+    uint32_t blockScaleBitwidth;
+    uint32_t blockScaleStorageType; /* 0: the steps are uint8 */
+    const uint8_t *blocksScale8;    /* [channels][blocks], 1..2^blockScaleBitwidth */
+} Qnn_BlockwiseExpansion_t;
+_Static_assert(sizeof(Qnn_BlockwiseExpansion_t) == 40, "blockwise expansion");
+_Static_assert(offsetof(Qnn_BlockwiseExpansion_t, scaleOffsets) == 8, "blockwise expansion");
+_Static_assert(offsetof(Qnn_BlockwiseExpansion_t, numBlocksPerAxis) == 16, "blockwise expansion");
+_Static_assert(offsetof(Qnn_BlockwiseExpansion_t, blocksScale8) == 32, "blockwise expansion");
+
 typedef struct Qnn_QuantizeParams_t {
     uint32_t encodingDefinition, quantizationEncoding;
     union {
@@ -76,11 +100,31 @@ typedef struct Qnn_QuantizeParams_t {
             uint32_t numScaleOffsets;
             Qnn_ScaleOffset_t *scaleOffset;
         } axis;
+        struct {
+            uint32_t bitwidth;
+            int32_t axis;
+            uint32_t numElements;
+            const float *scales;
+            const int32_t *offsets; /* NULL: all 0 */
+        } bwAxis;
+        struct {
+            uint32_t bitwidth;
+            const uint32_t *blockSize; /* values of a block along each dimension */
+            Qnn_FloatScaleOffset_t
+                *floatScaleOffset; /* [channels][blocks], whatever the order of dimensions */
+        } bwFloatBlock;
+        Qnn_BlockwiseExpansion_t *blockwise;
         uint64_t bytes[4];
     } u;
 } Qnn_QuantizeParams_t;
 _Static_assert(sizeof(Qnn_QuantizeParams_t) == 40 && offsetof(Qnn_QuantizeParams_t, u) == 8, "encoding");
 _Static_assert(offsetof(Qnn_QuantizeParams_t, u.axis.scaleOffset) == 16, "encoding of an axis");
+_Static_assert(offsetof(Qnn_QuantizeParams_t, u.bwAxis.scales) == 24, "encoding of an axis with a bit width");
+_Static_assert(offsetof(Qnn_QuantizeParams_t, u.bwAxis.offsets) == 32,
+               "encoding of an axis with a bit width");
+_Static_assert(offsetof(Qnn_QuantizeParams_t, u.bwFloatBlock.blockSize) == 16, "encoding of float blocks");
+_Static_assert(offsetof(Qnn_QuantizeParams_t, u.bwFloatBlock.floatScaleOffset) == 24,
+               "encoding of float blocks");
 
 /* V2; V1's members are its first 112 bytes. */
 typedef struct Qnn_TensorV2_t {

@@ -3,8 +3,10 @@
 #include "qnn/lower.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/f16.h"
 #include "qnn/error.h"
 
 static const uint32_t qnn_types[SW_DTYPE_COUNT] = {
@@ -24,6 +26,63 @@ static sw_code no_memory(const char *name, sw_error *err) {
     return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory to lower it", name);
 }
 
+/* The HTP takes blockwise weights as [in, channels] alone. */
+bool sw_qnn_is_turned(const sw_tensor *t) {
+    return t->kind == SW_TENSOR_CONSTANT && t->form.scales == SW_SCALES_BLOCKWISE;
+}
+
+static bool has_matrix_scales(const sw_tensor *t) {
+    return t->channel_scales != NULL || t->block_scales != NULL;
+}
+
+/* Scales of an s8 matrix [channels, in]. */
+static sw_code encode_matrix(const sw_tensor *t, sw_arena *arena, Qnn_QuantizeParams_t *q, sw_error *err) {
+    const uint32_t channels = t->dims[0], bits = t->form.four_bit ? 4 : 8;
+    const uint32_t n_blocks = t->form.scales == SW_SCALES_ROW ? 1 : t->dims[1] / t->form.block;
+    if (t->form.scales == SW_SCALES_FLOAT_BLOCK) {
+        Qnn_FloatScaleOffset_t *scales = sw_arena_array(arena, (size_t)channels * n_blocks, sizeof *scales);
+        uint32_t *sizes = sw_arena_array(arena, 2, sizeof *sizes);
+        if (scales == NULL || sizes == NULL) return no_memory(t->name, err);
+        for (size_t i = 0; i < (size_t)channels * n_blocks; i++)
+            scales[i].scale = sw_f16_to_f32(t->block_scales[i]);
+        sizes[0] = 1, sizes[1] = t->form.block;
+        q->quantizationEncoding = QNN_ENCODING_BW_FLOAT_BLOCK;
+        q->u.bwFloatBlock.bitwidth = bits;
+        q->u.bwFloatBlock.blockSize = sizes;
+        q->u.bwFloatBlock.floatScaleOffset = scales;
+        return SW_OK;
+    }
+    if (t->form.scales == SW_SCALES_ROW && t->form.four_bit) {
+        q->quantizationEncoding = QNN_ENCODING_BW_AXIS_SCALE_OFFSET;
+        q->u.bwAxis.bitwidth = bits;
+        q->u.bwAxis.axis = 0;
+        q->u.bwAxis.numElements = channels;
+        q->u.bwAxis.scales = t->channel_scales;
+        q->u.bwAxis.offsets = NULL;
+        return SW_OK;
+    }
+    Qnn_ScaleOffset_t *scales = sw_arena_array(arena, channels, sizeof *scales);
+    if (scales == NULL) return no_memory(t->name, err);
+    for (uint32_t i = 0; i < channels; i++) scales[i].scale = t->channel_scales[i];
+    if (t->form.scales == SW_SCALES_ROW) {
+        q->quantizationEncoding = QNN_ENCODING_AXIS_SCALE_OFFSET;
+        q->u.axis.axis = 0;
+        q->u.axis.numScaleOffsets = channels;
+        q->u.axis.scaleOffset = scales;
+        return SW_OK;
+    }
+    Qnn_BlockwiseExpansion_t *blockwise = sw_arena_alloc(arena, sizeof *blockwise);
+    if (blockwise == NULL) return no_memory(t->name, err);
+    blockwise->axis = 1; /* of [in, channels], see sw_qnn_lower_tensor */
+    blockwise->scaleOffsets = scales;
+    blockwise->numBlocksPerAxis = n_blocks;
+    blockwise->blockScaleBitwidth = 4;
+    blockwise->blocksScale8 = t->block_steps;
+    q->quantizationEncoding = QNN_ENCODING_BLOCKWISE_EXPANSION;
+    q->u.blockwise = blockwise;
+    return SW_OK;
+}
+
 sw_code sw_qnn_lower_tensor(const sw_tensor *t, sw_arena *arena, Qnn_Tensor_t *out, sw_error *err) {
     *out = (Qnn_Tensor_t){.version = QNN_TENSOR_V2};
     Qnn_TensorV2_t *v = &out->v2;
@@ -37,23 +96,22 @@ sw_code sw_qnn_lower_tensor(const sw_tensor *t, sw_arena *arena, Qnn_Tensor_t *o
     q->encodingDefinition = q->quantizationEncoding = QNN_UNDEFINED;
     if (!sw_dtype_quantized(t->dtype)) return SW_OK;
     q->encodingDefinition = QNN_DEFINED;
-    if (t->channel_scales == NULL) {
+    if (!has_matrix_scales(t)) {
         q->quantizationEncoding = QNN_ENCODING_SCALE_OFFSET;
         q->u.scaleOffset = (Qnn_ScaleOffset_t){t->encoding.scale, t->encoding.offset};
         return SW_OK;
     }
-    Qnn_ScaleOffset_t *scales = sw_arena_array(arena, t->dims[0], sizeof *scales);
-    if (scales == NULL) return no_memory(t->name, err);
-    for (uint32_t i = 0; i < t->dims[0]; i++) scales[i].scale = t->channel_scales[i];
-    q->quantizationEncoding = QNN_ENCODING_AXIS_SCALE_OFFSET;
-    q->u.axis.axis = 0;
-    q->u.axis.numScaleOffsets = t->dims[0];
-    q->u.axis.scaleOffset = scales;
-    return SW_OK;
+    if (sw_qnn_is_turned(t)) {
+        v->dimensions = sw_arena_array(arena, 2, sizeof *v->dimensions);
+        if (v->dimensions == NULL) return no_memory(t->name, err);
+        v->dimensions[0] = t->dims[1], v->dimensions[1] = t->dims[0];
+    }
+    return encode_matrix(t, arena, q, err);
 }
 
-/* A constant's data for the time of one call. */
-static sw_code set_data(const sw_tensor *t, Qnn_Tensor_t *out, sw_error *err) {
+/* A constant's data for the time of one call; *turned is for free(). */
+static sw_code set_data(const sw_tensor *t, Qnn_Tensor_t *out, int8_t **turned, sw_error *err) {
+    *turned = NULL;
     if (t->kind != SW_TENSOR_CONSTANT) return SW_OK;
     uint64_t size = sw_tensor_bytes(t);
     if (t->data == NULL || size > UINT32_MAX)
@@ -61,6 +119,14 @@ static sw_code set_data(const sw_tensor *t, Qnn_Tensor_t *out, sw_error *err) {
                        t->data == NULL ? "it has no data" : "4 GB or more");
     out->v2.clientBuf.data = (void *)t->data; /* the library only reads it */
     out->v2.clientBuf.dataSize = (uint32_t)size;
+    if (!sw_qnn_is_turned(t)) return SW_OK;
+    const size_t channels = t->dims[0], in = t->dims[1];
+    const int8_t *data = t->data;
+    int8_t *to = *turned = malloc((size_t)size);
+    if (to == NULL) return no_memory(t->name, err);
+    for (size_t c = 0; c < channels; c++)
+        for (size_t i = 0; i < in; i++) to[i * channels + c] = data[c * in + i];
+    out->v2.clientBuf.data = to;
     return SW_OK;
 }
 
@@ -148,9 +214,11 @@ sw_code sw_qnn_lower(sw_qnn_context *context, const sw_graph *graph, const sw_qn
         const sw_tensor *t = graph->tensors[i];
         Qnn_Tensor_t *tensor = &out->tensors[i];
         SW_TRY(sw_qnn_lower_tensor(t, arena, tensor, err));
-        SW_TRY(set_data(t, tensor, err));
+        int8_t *turned;
+        SW_TRY(set_data(t, tensor, &turned, err));
         sw_qnn_log_reset();
         Qnn_ErrorHandle_t e = core->tensorCreateGraphTensor(out->graph.handle, tensor);
+        free(turned);
         tensor->v2.clientBuf.data = NULL; /* copied */
         tensor->v2.clientBuf.dataSize = 0;
         if (e == 0) continue;

@@ -26,6 +26,10 @@ sw_code sw_qnn_validate_op(sw_qnn *qnn, const sw_graph *graph, const sw_op *op, 
 sw_code sw_qnn_lower_tensor(const sw_tensor *t, sw_arena *arena, Qnn_Tensor_t *out,
                             sw_error *err) SW_MUST_CHECK;
 
+/* Blockwise weights [channels, in] go to the HTP as [in, channels], and MatMul's transpose_in1 turns to
+ * false: the one form that its validation takes. */
+bool sw_qnn_is_turned(const sw_tensor *t);
+
 /* An op's parameters. Tensor parameters are static tensors with data, named "<op>.<parameter>". */
 enum { SW_QNN_MAX_PARAMS = 2 };
 typedef struct sw_qnn_params {

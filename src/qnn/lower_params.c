@@ -45,7 +45,8 @@ void sw_qnn_lower_params(const sw_graph *graph, const sw_op *op, sw_qnn_params *
     switch (op->type) {
     case SW_OP_MATMUL: /* both always: without them the validator of 2.51 crashes on channel-wise in1 */
         add_bool(out, "transpose_in0", false);
-        add_bool(out, "transpose_in1", op->params.matmul.transpose_in1);
+        add_bool(out, "transpose_in1",
+                 op->params.matmul.transpose_in1 && !sw_qnn_is_turned(graph->tensors[op->inputs[1]]));
         break;
     case SW_OP_RMS_NORM: /* only the last axis is to be had */
         add_scalar(out, "epsilon", QNN_DATATYPE_FLOAT_32)->value.floatValue = op->params.rms_norm.epsilon;
