@@ -4,7 +4,6 @@
  * Each step is a function of the job below, in this order in `steps`; the table at the end says what each
  * took. */
 #include <malloc.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +12,10 @@
 #include "cli/cli.h"
 #include "cli/evaluate.h"
 #include "cli/report.h"
-#include "cpu/cpu.h"
 #include "graph/verify.h"
 #include "qnn/binary_info.h"
 #include "qnn/htp.h"
-#include "quant/quant.h"
-#include "quant/rotate_model.h"
-#include "runtime/load_tokenizer.h"
 #include "soc/soc.h"
-
-enum { WINDOW_TOKENS = 512 }; /* longest run of text that calibration looks at as one */
 
 typedef struct job {
     const sw_options *options;
@@ -30,18 +23,9 @@ typedef struct job {
     const sw_soc *soc;
     sw_recipe recipe;
     sw_arena arena;
-    sw_pool *pool;
-    const char *path;         /* of the checkpoint */
-    sw_model model;           /* as the file has it */
-    sw_rotated_model rotated; /* empty where not wanted, and after `quantize` */
-    const sw_model *source;   /* of the two, what is calibrated and compiled */
-    sw_tokenizer *tokenizer;
-    sw_device *cpu;
-    sw_ids text; /* of the calibration documents, one behind the other */
-    sw_window *windows;
-    size_t n_windows;   /* that calibrate */
-    sw_window held_out; /* the text's last tenth, at most the context */
-    sw_ranges *ranges;
+    sw_checkpoint checkpoint;
+    sw_calibration calibration;
+    sw_quantized_model quantized;
     sw_graph_options graphs[SW_MAX_GRAPHS];
     bool slc[SW_MAX_GRAPHS];
     uint32_t n_graphs;
@@ -110,18 +94,12 @@ static sw_code check_options(job *j, sw_error *err) {
 }
 
 static sw_code load(job *j, sw_error *err) {
-    SW_TRY(sw_cli_find_model(j->options, &j->arena, &j->path, err));
-    SW_TRY(sw_model_open(&j->model, j->path, err));
-    SW_TRY(sw_cli_check_model(j->options, &j->model, j->path, err));
-    if (context_length(j->options) > j->model.hparams.context_max)
+    sw_checkpoint *c = &j->checkpoint;
+    SW_TRY(sw_checkpoint_open(c, j->options, err));
+    if (context_length(j->options) > c->model.hparams.context_max)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_context_len: %u, but %s was trained for %u positions",
-                       context_length(j->options), j->path, j->model.hparams.context_max);
-    SW_TRY(sw_tokenizer_from_gguf(&j->tokenizer, j->model.gguf, err));
-    if (sw_tokenizer_description(j->tokenizer)->n_tokens != j->model.hparams.vocab)
-        return SW_FAIL(err, SW_BAD_DATA, "%s: its tokenizer has %zu tokens, its embedding %u rows", j->path,
-                       sw_tokenizer_description(j->tokenizer)->n_tokens, j->model.hparams.vocab);
-    SW_TRY(sw_pool_create(&j->pool, j->options->threads, err));
-    return sw_cpu_device_create(&j->cpu, j->pool, err);
+                       context_length(j->options), c->path, c->model.hparams.context_max);
+    return SW_OK;
 }
 
 /* What would end the work later, tried before the minutes are spent: Qualcomm's library and the folder. */
@@ -131,15 +109,14 @@ static sw_code open_target(job *j, sw_error *err) {
     return sw_bundle_writer_begin(&j->writer, j->options->artifact, err);
 }
 
-/* Moves outliers out of the way of integers. What is compared with in the end is the file's model. */
+/* The text first: what is wrong with it shows at once. What is compared with in the end is the file's model.
+ */
 static sw_code repair(job *j, sw_error *err) {
-    const char *wish = j->options->rotate;
-    j->source = &j->model;
-    if (!(wish != NULL ? strcmp(wish, "on") == 0 : j->recipe.rotate)) return SW_OK;
-    sw_code code = sw_rotate_model(&j->rotated, &j->model, j->options->artifact, j->pool, err);
-    if (code == SW_UNSUPPORTED) sw_error_prefix(err, "--rotate on (without: --rotate off)");
-    j->source = &j->rotated.model;
-    return code;
+    size_t most = j->checkpoint.model.hparams.context_max;
+    if (most > SW_EVALUATE_MOST_TOKENS) most = SW_EVALUATE_MOST_TOKENS;
+    SW_TRY(sw_calibration_read(&j->calibration, j->options, &j->checkpoint, most, err));
+    return sw_quantized_model_begin(&j->quantized, &j->recipe, j->options, j->options->artifact,
+                                    &j->checkpoint, err);
 }
 
 /* One attention a KV head where a whole one would have too much alive at once: above this many score bytes,
@@ -147,7 +124,7 @@ static sw_code repair(job *j, sw_error *err) {
 static sw_attention_form attention_form(const job *j, uint32_t ar_len) {
     sw_attention_form form = SW_ATTENTION_GROUPED;
     if (sw_attention_form_from_name(j->options->attention, &form)) return form;
-    uint64_t scores = (uint64_t)j->model.hparams.n_heads * ar_len * context_length(j->options) * 2;
+    uint64_t scores = (uint64_t)j->checkpoint.model.hparams.n_heads * ar_len * context_length(j->options) * 2;
     return scores > 1 << 20 ? SW_ATTENTION_PER_KV_HEAD : SW_ATTENTION_GROUPED;
 }
 
@@ -158,117 +135,49 @@ static sw_code build(job *j, sw_error *err) {
         graphs[n++] =
             (sw_graph_options){"prefill_forward", prefill, attention_form(j, prefill), SW_HEAD_LAST};
     graphs[n++] = (sw_graph_options){"kv_forward", 1, attention_form(j, 1), SW_HEAD_LAST};
-    SW_TRY(sw_decoder_build(&j->decoder, j->source, context_length(j->options), graphs, n, err));
+    SW_TRY(sw_decoder_build(&j->decoder, j->quantized.model, context_length(j->options), graphs, n, err));
     return sw_decoder_verify(&j->decoder, err);
 }
 
-/* Ids of all documents, and windows of at most WINDOW_TOKENS over them; the last tenth is held out. */
-static sw_code read_text(job *j, sw_error *err) {
-    const char *name =
-        j->options->calib_text != NULL ? j->options->calib_text : "the built-in calibration text";
-    sw_span rest, document;
-    if (j->options->calib_text != NULL) {
-        char *text;
-        SW_TRY(sw_file_read(name, 64u << 20, &j->arena, &text, &rest.size, err));
-        rest.data = text;
-    } else {
-        rest.data = sw_calibration_default_text(&rest.size);
-    }
-    size_t capacity = 64, n_documents = 0;
-    size_t *ends = sw_arena_array(&j->arena, capacity, sizeof *ends);
-    if (ends == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    while ((j->options->calib_samples == 0 || n_documents < j->options->calib_samples) &&
-           sw_calibration_next_document(&rest, &document)) {
-        SW_TRY(sw_tokenizer_encode(j->tokenizer, document, SW_ENCODE_SPECIAL, &j->text, err));
-        if (n_documents == capacity) {
-            size_t *bigger = sw_arena_array(&j->arena, 2 * capacity, sizeof *ends);
-            if (bigger == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-            memcpy(bigger, ends, capacity * sizeof *ends);
-            ends = bigger, capacity *= 2;
-        }
-        ends[n_documents++] = j->text.count;
-    }
-    enum { LEAST_TOKENS = 32 };
-    if (j->text.count < LEAST_TOKENS)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                       "%s: %zu tokens to calibrate with, wanted at least %d: ranges seen on less "
-                       "don't hold",
-                       name, j->text.count, LEAST_TOKENS);
-    size_t used = j->text.count - j->text.count / 10, begin = 0, context = context_length(j->options);
-    if (used < 1000)
-        sw_log(SW_LOG_WARN, "%s: %zu tokens to calibrate with; below about 1,000 the ranges are a guess",
-               name, used);
-    size_t held_out = j->text.count - used < context ? j->text.count - used : context;
-    j->held_out = (sw_window){j->text.data + j->text.count - held_out, (uint32_t)held_out};
-    j->windows = sw_arena_array(&j->arena, n_documents + used / WINDOW_TOKENS + 1, sizeof *j->windows);
-    if (j->windows == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    for (size_t d = 0; d < n_documents; d++)
-        while (begin < ends[d] && begin < used) {
-            size_t end = ends[d] < used ? ends[d] : used, most = j->model.hparams.context_max;
-            if (most > WINDOW_TOKENS) most = WINDOW_TOKENS;
-            size_t n = end - begin < most ? end - begin : most;
-            j->windows[j->n_windows++] = (sw_window){j->text.data + begin, (uint32_t)n};
-            begin += n;
-        }
-    sw_log(SW_LOG_INFO, "calibration: %zu tokens of %s in %zu windows, %zu more held out", used, name,
-           j->n_windows, held_out);
-    return SW_OK;
+static sw_code calibrate(job *j, sw_error *err) {
+    return sw_quantized_model_calibrate(&j->quantized, &j->calibration, &j->checkpoint, err);
 }
 
-static sw_code calibrate(job *j, sw_error *err) {
-    if (!sw_dtype_quantized(j->recipe.activation)) return SW_OK; /* a float recipe needs no ranges */
-    SW_TRY(read_text(j, err));
-    return sw_calibrate(&j->ranges, j->source, j->cpu, j->windows, j->n_windows, err);
+static sw_code put_constant(void *writer, sw_tensor *t, const void *data, sw_error *err) {
+    return sw_bundle_writer_put_constant(writer, t, data, err);
 }
 
 /* Types and encodings, then the constants one by one into the bundle's weights. */
 static sw_code quantize(job *j, sw_error *err) {
-    SW_TRY(sw_quantize_types(&j->decoder, &j->recipe, j->ranges, err));
+    SW_TRY(sw_quantize_types(&j->decoder, &j->recipe, j->quantized.ranges, err));
     SW_TRY(sw_bundle_writer_begin_weights(j->writer, &j->decoder, err));
-    uint64_t largest = 0;
-    for (uint32_t i = 0; i < j->decoder.n_constants; i++) {
-        uint64_t bytes = sw_tensor_bytes(j->decoder.constants[i]);
-        if (bytes > largest) largest = bytes;
-    }
-    void *buffer = malloc((size_t)largest);
-    if (buffer == NULL)
-        return SW_FAIL(err, SW_NO_MEMORY, "no memory for a constant of %llu bytes",
-                       (unsigned long long)largest);
-    sw_progress progress;
-    sw_progress_start(&progress, "quantize", j->decoder.n_constants);
-    sw_code code = SW_OK;
-    for (uint32_t i = 0; i < j->decoder.n_constants && code == SW_OK; i++) {
-        sw_tensor *t = j->decoder.constants[i];
-        code = sw_quantize_constant(&j->decoder, t, buffer, j->pool, err);
-        if (code == SW_OK) code = sw_bundle_writer_put_constant(j->writer, t, buffer, err);
-        sw_progress_update(&progress, i + 1u);
-    }
-    sw_progress_end(&progress);
-    free(buffer);
-    sw_rotated_model_close(&j->rotated); /* each constant has data of its own */
-    if (code == SW_OK) code = sw_bundle_writer_end_weights(j->writer, err);
-    return code != SW_OK ? code : sw_decoder_verify(&j->decoder, err);
+    SW_TRY(sw_quantize_constants(&j->decoder, j->checkpoint.pool, put_constant, j->writer, err));
+    SW_TRY(sw_bundle_writer_end_weights(j->writer, err));
+    return sw_decoder_verify(&j->decoder, err);
 }
 
-/* How near the quantized graphs are to the float model, on the CPU device. */
+/* How near the quantized graphs are to the float model, on the CPU device; and with that all float weights
+ * have served. */
 static sw_code evaluate(job *j, sw_error *err) {
-    if (j->held_out.n_tokens == 0) return SW_OK;
-    sw_evaluation e;
-    SW_TRY(sw_evaluate(&j->model, &j->decoder, j->cpu, &j->held_out, &e, err));
+    const sw_calibration *c = &j->calibration;
+    const char *figures = "\"held_out_tokens\": 0";
+    if (c->held_out.n_tokens >= 3) { /* else no position has one before and one behind it */
+        sw_evaluation e;
+        sw_code code = sw_evaluate(&e, &j->quantized, &j->decoder, &j->checkpoint, &c->held_out, err);
+        if (code == SW_OK) sw_evaluation_report(&e, &j->recipe);
+        figures = code == SW_OK ? sw_evaluation_json(&e, &j->arena) : "";
+        sw_evaluation_free(&e);
+        SW_TRY(code);
+    }
+    sw_quantized_model_free(&j->quantized);
     sw_quantize_report report;
     sw_quantize_get_report(&j->decoder, &report);
-    sw_log(SW_LOG_INFO, "%s against f32 on %u held-out tokens: logits SQNR %.1f dB, top-1 agreement %u of %u",
-           j->recipe.name, j->held_out.n_tokens, e.sqnr_db, e.same_top, e.positions);
-    if (e.sqnr_db < 15)
-        sw_log(SW_LOG_WARN,
-               "logits SQNR below 15 dB: expect other text than the float model's; try --quant 16a8w");
-    j->manifest.calibration = sw_arena_printf(
-        &j->arena,
-        "{\"tokens\": %zu, \"windows\": %zu, \"held_out_tokens\": %u, \"logits_sqnr_db\": %.2f, "
-        "\"top1_same\": %u, "
-        "\"top1_of\": %u, \"smallest_u16_ratio\": %.6g, \"smallest_u16_ratio_tensor\": \"%s\"}",
-        j->text.count - j->text.count / 10, j->n_windows, j->held_out.n_tokens, e.sqnr_db, e.same_top,
-        e.positions, report.smallest_u16_ratio, report.smallest_u16_ratio_tensor);
+    if (figures != NULL)
+        j->manifest.calibration = sw_arena_printf(
+            &j->arena,
+            "{\"tokens\": %zu, \"windows\": %zu, %s, \"smallest_u16_ratio\": %.6g, "
+            "\"smallest_u16_ratio_tensor\": \"%s\"}",
+            c->n_used, c->n_windows, figures, report.smallest_u16_ratio, report.smallest_u16_ratio_tensor);
     return j->manifest.calibration != NULL ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
 }
 
@@ -352,7 +261,7 @@ static sw_code add_tokenizer_part(job *j, const char *name, json_writer *writer,
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
     if (stream == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    writer(j->tokenizer, stream);
+    writer(j->checkpoint.tokenizer, stream);
     bool failed = ferror(stream) != 0;
     sw_code code = SW_OK;
     if (fclose(stream) != 0 || failed) code = SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", name);
@@ -411,13 +320,9 @@ sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
     if (code == SW_OK) print_summary(&j, steps, n_steps, (double)(sw_now_us() - j.start_us) / 1e6);
     sw_bundle_writer_free(j.writer);
     sw_decoder_free(&j.decoder);
-    sw_ranges_free(j.ranges);
-    if (j.cpu != NULL) j.cpu->ops->destroy(j.cpu);
-    sw_pool_destroy(j.pool);
-    sw_ids_free(&j.text);
-    sw_tokenizer_destroy(j.tokenizer);
-    sw_rotated_model_close(&j.rotated);
-    sw_model_close(&j.model);
+    sw_quantized_model_free(&j.quantized);
+    sw_calibration_free(&j.calibration);
+    sw_checkpoint_close(&j.checkpoint);
     sw_arena_free(&j.arena);
     return code;
 }

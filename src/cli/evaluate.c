@@ -1,4 +1,4 @@
-/* evaluate.c: f32 logits of every position from one call, quantized ones from a session. */
+/* evaluate.c: one window, all logits at once: the float model first, then the quantized graph. */
 #include "cli/evaluate.h"
 
 #include <math.h>
@@ -7,60 +7,119 @@
 #include "base/log.h"
 #include "runtime/session.h"
 
-enum { STEP_TOKENS = 8 }; /* an eighth of the positions says as much as all, at an eighth of the time */
+enum { WORST_TENSORS = 5 };
 
-static size_t argmax(const float *x, size_t n) {
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++)
-        if (x[i] > x[best]) best = i;
-    return best;
+/* A perplexity of this and more is what text gets that the model doesn't know at all. */
+static const double hopeless_perplexity = 1000;
+
+static sw_code run(const sw_decoder *decoder, const sw_checkpoint *checkpoint, const sw_window *window,
+                   float *logits, sw_error *err) {
+    sw_session *session;
+    SW_TRY(sw_session_create(&session, decoder, checkpoint->cpu, err));
+    sw_code code = sw_session_feed_all(session, window->ids, window->n_tokens, logits, err);
+    sw_session_destroy(session);
+    return code;
 }
 
-/* Row t of `wanted` [n, vocab] stands behind token t. */
-static sw_code compare(sw_session *quantized, const sw_window *window, const float *wanted, size_t vocab,
-                       float *logits, sw_evaluation *out, sw_error *err) {
-    double signal = 0, noise = 0;
+static sw_code score(sw_evaluation *out, const sw_quantized_model *q, const sw_decoder *constants,
+                     const sw_checkpoint *checkpoint, const sw_window *window, sw_error *err) {
+    uint32_t n = window->n_tokens, first = sw_score_first(n);
+    size_t vocab = checkpoint->model.hparams.vocab;
+    float *exact = malloc(n * vocab * sizeof *exact), *quantized = malloc(n * vocab * sizeof *quantized);
+    sw_decoder decoder = {0};
+    sw_code code = SW_OK;
+    if (exact == NULL || quantized == NULL)
+        code = SW_FAIL(err, SW_NO_MEMORY, "no memory for the logits of %u positions", n);
+    if (code == SW_OK) code = sw_window_decoder_build(&decoder, &checkpoint->model, n, err);
+    if (code == SW_OK) code = run(&decoder, checkpoint, window, exact, err);
+    sw_decoder_free(&decoder);
+    if (code == SW_OK)
+        code = sw_score_window(exact, NULL, window->ids, n, first, vocab, checkpoint->pool, &out->exact, err);
+    if (code == SW_OK) code = sw_window_decoder_quantize(&decoder, q, n, constants, checkpoint->pool, err);
+    if (code == SW_OK) code = run(&decoder, checkpoint, window, quantized, err);
+    sw_decoder_free(&decoder);
+    if (code == SW_OK)
+        code = sw_score_window(quantized, exact, window->ids, n, first, vocab, checkpoint->pool,
+                               &out->quantized, err);
+    free(exact), free(quantized);
+    return code;
+}
+
+sw_code sw_evaluate(sw_evaluation *out, const sw_quantized_model *q, const sw_decoder *decoder,
+                    const sw_checkpoint *checkpoint, const sw_window *window, sw_error *err) {
+    *out = (sw_evaluation){.n_tokens = window->n_tokens};
     sw_progress progress;
-    sw_progress_start(&progress, "evaluate", window->n_tokens);
-    sw_code code = SW_OK;
-    for (uint32_t begin = 0; begin < window->n_tokens && code == SW_OK;) {
-        uint32_t n = window->n_tokens - begin < STEP_TOKENS ? window->n_tokens - begin : STEP_TOKENS;
-        code = sw_session_feed(quantized, window->ids + begin, n, logits, NULL, err);
-        begin += n;
-        const float *row = wanted + (begin - 1) * vocab;
-        for (size_t i = 0; i < vocab && code == SW_OK; i++) {
-            double a = (double)row[i], difference = a - (double)logits[i];
-            signal += a * a, noise += difference * difference;
-        }
-        out->positions++;
-        out->same_top += argmax(row, vocab) == argmax(logits, vocab);
-        sw_progress_update(&progress, begin);
-    }
+    sw_progress_start(&progress, "evaluate", 2);
+    sw_code code = score(out, q, decoder, checkpoint, window, err);
+    sw_progress_update(&progress, 1);
+    if (code == SW_OK) code = sw_sqnr_of_model(&out->tensors, q, decoder, checkpoint, window, err);
     sw_progress_end(&progress);
-    out->sqnr_db = noise > 0 ? 10 * log10(signal / noise) : 999;
     return code;
 }
 
-sw_code sw_evaluate(const sw_model *model, const sw_decoder *decoder, sw_device *device,
-                    const sw_window *window, sw_evaluation *out, sw_error *err) {
-    *out = (sw_evaluation){0};
-    size_t vocab = model->hparams.vocab;
-    sw_graph_options whole = {"held_out", window->n_tokens, SW_ATTENTION_GROUPED, SW_HEAD_ALL};
-    sw_decoder reference = {0};
-    sw_session *quantized = NULL, *exact = NULL;
-    float *wanted = malloc(window->n_tokens * vocab * sizeof *wanted),
-          *logits = malloc(vocab * sizeof *logits);
-    sw_code code = SW_OK;
-    if (wanted == NULL || logits == NULL) code = SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    if (code == SW_OK) code = sw_decoder_build(&reference, model, window->n_tokens, &whole, 1, err);
-    if (code == SW_OK) code = sw_session_create(&exact, &reference, device, err);
-    if (code == SW_OK) code = sw_session_feed_all(exact, window->ids, window->n_tokens, wanted, err);
-    sw_session_destroy(exact);
-    if (code == SW_OK) code = sw_session_create(&quantized, decoder, device, err);
-    if (code == SW_OK) code = compare(quantized, window, wanted, vocab, logits, out, err);
-    sw_session_destroy(quantized);
-    sw_decoder_free(&reference);
-    free(wanted);
-    free(logits);
-    return code;
+void sw_evaluation_free(sw_evaluation *e) {
+    sw_sqnr_table_free(&e->tensors);
+}
+
+static double ratio(const sw_evaluation *e) {
+    return sw_score_perplexity(&e->quantized) / sw_score_perplexity(&e->exact);
+}
+
+static void warn(const sw_evaluation *e, const sw_recipe *recipe) {
+    double r = ratio(e);
+    if (!(r > SW_PERPLEXITY_RATIO_BOUND)) return;
+    const char *wider = recipe->activation == SW_U8 ? "--quant 16a8w" : "";
+    const char *kv = recipe->activation == SW_U16 && recipe->kv == SW_U8 ? "--kv_bits 16" : "";
+    sw_log(SW_LOG_WARN,
+           "%s has %.2f times the float model's perplexity, above the bound of %.1f: expect worse text; try "
+           "%s%s%s--calib_text with text like what the model will read; `spillway eval --sqnr` shows where "
+           "it is lost",
+           recipe->name, r, SW_PERPLEXITY_RATIO_BOUND, wider, kv,
+           wider[0] != '\0' || kv[0] != '\0' ? ", or " : "");
+}
+
+void sw_evaluation_report(const sw_evaluation *e, const sw_recipe *recipe) {
+    const sw_score *q = &e->quantized;
+    double exact = sw_score_perplexity(&e->exact);
+    sw_log(SW_LOG_INFO,
+           "held-out text, %u positions: perplexity %.2f, f32 %.2f (ratio %.3f); top-1 agreement %u of %u; "
+           "mean KL %.2e; logits SQNR %.1f dB",
+           q->positions, sw_score_perplexity(q), exact, ratio(e), q->same_top, q->compared,
+           q->kl / q->compared, sw_decibels(q->signal, q->noise));
+    char line[512] = "";
+    int used = 0;
+    for (uint32_t i = 0; i < e->tensors.count && i < WORST_TENSORS && used < (int)sizeof line; i++)
+        used += snprintf(line + used, sizeof line - (size_t)used, "%s%s %.1f", i > 0 ? ", " : "",
+                         e->tensors.rows[i].name, e->tensors.rows[i].sqnr_db);
+    sw_log(SW_LOG_INFO, "worst tensors, SQNR in dB: %s", line);
+    if (exact > hopeless_perplexity)
+        sw_log(
+            SW_LOG_WARN,
+            "the float model itself has a perplexity of %.0f on the held-out text: it isn't what the model "
+            "knows, so neither ranges nor figures say much; take other text for --calib_text",
+            exact);
+    warn(e, recipe);
+}
+
+/* JSON has no infinities. */
+static double json_number(double x) {
+    return isfinite(x) ? x : 999;
+}
+
+const char *sw_evaluation_json(const sw_evaluation *e, sw_arena *arena) {
+    const sw_score *q = &e->quantized;
+    const char *worst = "";
+    for (uint32_t i = 0; i < e->tensors.count && i < WORST_TENSORS && worst != NULL; i++)
+        worst = sw_arena_printf(arena, "%s%s{\"name\": \"%s\", \"sqnr_db\": %.2f, \"own_db\": %.2f}", worst,
+                                i > 0 ? ", " : "", e->tensors.rows[i].name, e->tensors.rows[i].sqnr_db,
+                                e->tensors.rows[i].own_db);
+    if (worst == NULL) return NULL;
+    return sw_arena_printf(
+        arena,
+        "\"held_out_tokens\": %u, \"scored_positions\": %u, \"perplexity\": %.6g, \"perplexity_f32\": %.6g, "
+        "\"perplexity_ratio\": %.6g, \"logits_sqnr_db\": %.2f, \"top1_same\": %u, \"top1_of\": %u, "
+        "\"mean_kl\": %.6g, \"worst_tensors\": [%s]",
+        e->n_tokens, q->positions, json_number(sw_score_perplexity(q)), json_number(sw_score_perplexity(&e->exact)),
+        json_number(ratio(e)), sw_decibels(q->signal, q->noise), q->same_top, q->compared,
+        json_number(q->kl / q->compared), worst);
 }

@@ -1,20 +1,34 @@
-/* evaluate.h: how near quantized graphs are to the float model. */
+/* evaluate.h: the report of a compile: how near the quantized graphs are to the float model, on text that
+ * took no part in the calibration. */
 #ifndef SW_CLI_EVALUATE_H
 #define SW_CLI_EVALUATE_H
 
-#include "device/device.h"
-#include "graph/decoder.h"
-#include "quant/quant.h"
+#include "cli/quantized_model.h"
+#include "cli/score.h"
+#include "cli/sqnr.h"
+
+enum { SW_EVALUATE_MOST_TOKENS = 512 };
+
+/* Above this ratio of perplexities the compile warns. */
+#define SW_PERPLEXITY_RATIO_BOUND 1.1
 
 typedef struct sw_evaluation {
-    uint32_t positions, same_top; /* compared; of these the greatest logit is the same token's */
-    double sqnr_db; /* 10 log10 of the f32 logits' power over the difference's, all positions together */
+    uint32_t n_tokens;         /* of the window; positions in its second half are scored */
+    sw_score exact, quantized; /* quantized: compared with exact */
+    sw_sqnr_table tensors;
 } sw_evaluation;
 
-/* Feeds the window to the decoder in steps of a few tokens and compares the logits behind each step with
- * those of the f32 graphs of the model, on the same device. The window has at most the decoder's context of
- * tokens. */
-sw_code sw_evaluate(const sw_model *model, const sw_decoder *decoder, sw_device *device,
-                    const sw_window *window, sw_evaluation *out, sw_error *err) SW_MUST_CHECK;
+/* Runs the window through the file's float model and through a graph with the decoder's integers, on the CPU
+ * device, and a part of it once more tensor by tensor. The window has 3 to SW_EVALUATE_MOST_TOKENS tokens.
+ * Free in every case. Errors: those of the device. */
+sw_code sw_evaluate(sw_evaluation *out, const sw_quantized_model *q, const sw_decoder *decoder,
+                    const sw_checkpoint *checkpoint, const sw_window *window, sw_error *err) SW_MUST_CHECK;
+void sw_evaluation_free(sw_evaluation *e);
+
+/* The figures as log lines, and a warning with what to try where they are bad. */
+void sw_evaluation_report(const sw_evaluation *e, const sw_recipe *recipe);
+
+/* Members of the manifest's calibration object, without its braces, in the arena; NULL without memory. */
+const char *sw_evaluation_json(const sw_evaluation *e, sw_arena *arena);
 
 #endif

@@ -1,0 +1,94 @@
+/* quantized_model.c: the steps between a checkpoint and quantized graphs. */
+#include "cli/quantized_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "graph/verify.h"
+
+sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
+                                 const char *scratch_folder, const sw_checkpoint *checkpoint, sw_error *err) {
+    *q = (sw_quantized_model){.recipe = *recipe, .model = &checkpoint->model};
+    const char *wish = options->rotate;
+    if (!(wish != NULL ? strcmp(wish, "on") == 0 : recipe->rotate)) return SW_OK;
+    sw_code code = sw_rotate_model(&q->rotated, &checkpoint->model, scratch_folder, checkpoint->pool, err);
+    if (code == SW_UNSUPPORTED) sw_error_prefix(err, "--rotate on (without: --rotate off)");
+    q->model = &q->rotated.model;
+    return code;
+}
+
+sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration *calibration,
+                                     const sw_checkpoint *checkpoint, sw_error *err) {
+    if (!sw_dtype_quantized(q->recipe.activation)) return SW_OK;
+    return sw_calibrate(&q->ranges, q->model, checkpoint->cpu, calibration->windows, calibration->n_windows,
+                        err);
+}
+
+void sw_quantized_model_free(sw_quantized_model *q) {
+    sw_ranges_free(q->ranges);
+    sw_rotated_model_close(&q->rotated);
+    q->ranges = NULL, q->model = NULL;
+}
+
+sw_code sw_quantize_constants(sw_decoder *decoder, sw_pool *pool, sw_constant_sink *sink, void *context,
+                              sw_error *err) {
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < decoder->n_constants; i++) {
+        uint64_t bytes = sw_tensor_bytes(decoder->constants[i]);
+        if (bytes > largest) largest = bytes;
+    }
+    void *buffer = malloc((size_t)largest);
+    if (buffer == NULL)
+        return SW_FAIL(err, SW_NO_MEMORY, "no memory for a constant of %llu bytes",
+                       (unsigned long long)largest);
+    sw_progress progress;
+    sw_progress_start(&progress, "quantize", decoder->n_constants);
+    sw_code code = SW_OK;
+    for (uint32_t i = 0; i < decoder->n_constants && code == SW_OK; i++) {
+        sw_tensor *t = decoder->constants[i];
+        code = sw_quantize_constant(decoder, t, buffer, pool, err);
+        if (code == SW_OK) code = sink(context, t, buffer, err);
+        sw_progress_update(&progress, i + 1u);
+    }
+    sw_progress_end(&progress);
+    free(buffer);
+    return code;
+}
+
+sw_code sw_window_decoder_build(sw_decoder *out, const sw_model *model, uint32_t n_tokens, sw_error *err) {
+    const sw_graph_options window = {"window", n_tokens, SW_ATTENTION_GROUPED, SW_HEAD_ALL};
+    return sw_decoder_build(out, model, n_tokens, &window, 1, err);
+}
+
+static sw_code keep_in_arena(void *context, sw_tensor *t, const void *data, sw_error *err) {
+    size_t bytes = (size_t)sw_tensor_bytes(t);
+    void *copy = sw_arena_alloc(context, bytes);
+    if (copy == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for %zu bytes", t->name, bytes);
+    memcpy(copy, data, bytes);
+    t->data = copy;
+    return SW_OK;
+}
+
+/* Decoders of one model have the same constants in the same order. */
+static sw_code borrow_constants(sw_decoder *to, const sw_decoder *from, sw_error *err) {
+    for (uint32_t i = 0; i < to->n_constants; i++) {
+        if (i >= from->n_constants || strcmp(to->constants[i]->name, from->constants[i]->name) != 0)
+            return SW_FAIL(err, SW_INTERNAL, "%s: the other decoder has no such constant",
+                           to->constants[i]->name);
+        *to->constants[i] = *from->constants[i];
+    }
+    return SW_OK;
+}
+
+sw_code sw_window_decoder_quantize(sw_decoder *out, const sw_quantized_model *q, uint32_t n_tokens,
+                                   const sw_decoder *constants, sw_pool *pool, sw_error *err) {
+    SW_TRY(sw_window_decoder_build(out, q->model, n_tokens, err));
+    sw_code code = sw_quantize_types(out, &q->recipe, q->ranges, err);
+    if (code == SW_OK)
+        code = constants != NULL ? borrow_constants(out, constants, err)
+                                 : sw_quantize_constants(out, pool, keep_in_arena, &out->arena, err);
+    if (code == SW_OK) code = sw_decoder_verify(out, err);
+    if (code != SW_OK) sw_decoder_free(out);
+    return code;
+}

@@ -1,0 +1,47 @@
+/* quantized_model.h: a recipe applied to a checkpoint, step by step, for what compiles the graphs and for
+ * what only measures them. */
+#ifndef SW_CLI_QUANTIZED_MODEL_H
+#define SW_CLI_QUANTIZED_MODEL_H
+
+#include "cli/calibration.h"
+#include "graph/decoder.h"
+#include "quant/rotate_model.h"
+
+typedef struct sw_quantized_model {
+    sw_recipe recipe;
+    sw_rotated_model rotated; /* empty where not wanted */
+    const sw_model *model; /* what its graphs are built from and calibrated with: that, or the checkpoint's */
+    sw_ranges *ranges;     /* NULL for a float recipe */
+} sw_quantized_model;
+
+/* Repairs the model where the recipe or --rotate wants that: moves outliers out of the way of integers, in a
+ * file of scratch_folder without a name. The checkpoint is borrowed. Free in every case. */
+sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
+                                 const char *scratch_folder, const sw_checkpoint *checkpoint,
+                                 sw_error *err) SW_MUST_CHECK;
+
+/* Runs the float model over the calibration's windows; nothing where the recipe needs no ranges. */
+sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration *calibration,
+                                     const sw_checkpoint *checkpoint, sw_error *err) SW_MUST_CHECK;
+void sw_quantized_model_free(sw_quantized_model *q); /* once or more */
+
+/* Where a constant goes once it is quantized; data is borrowed for the call. */
+typedef sw_code sw_constant_sink(void *context, sw_tensor *constant, const void *data, sw_error *err);
+
+/* Quantizes the decoder's constants one by one, in their order; its types are those of the recipe by then.
+ * Draws progress. */
+sw_code sw_quantize_constants(sw_decoder *decoder, sw_pool *pool, sw_constant_sink *sink, void *context,
+                              sw_error *err) SW_MUST_CHECK;
+
+/* A decoder of one graph, "window", that takes n_tokens at once and gives the logits of all its rows: no
+ * cache. It isn't compiled, but has the integers of the graphs that are, since encodings belong to names. Of
+ * the float model: */
+sw_code sw_window_decoder_build(sw_decoder *out, const sw_model *model, uint32_t n_tokens,
+                                sw_error *err) SW_MUST_CHECK;
+
+/* Quantized. constants: a decoder of the same model and recipe, whose quantized constants are borrowed; NULL:
+ * they are made here, in the decoder's arena. */
+sw_code sw_window_decoder_quantize(sw_decoder *out, const sw_quantized_model *q, uint32_t n_tokens,
+                                   const sw_decoder *constants, sw_pool *pool, sw_error *err) SW_MUST_CHECK;
+
+#endif
