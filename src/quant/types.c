@@ -8,7 +8,11 @@
  * Scores. A score that lies m = (bits + 1) ln 2 / beta below its row's maximum has a probability under
  * 2^-(bits + 1), half a step of the output. So with L = the least maximum that any row had, less m, every
  * score below L may saturate: the range is [L, greatest]. The mask needs to be as deep as the widest of these
- * ranges, and no deeper: it then pushes the greatest score to L. One such mask serves all layers. */
+ * ranges, and no deeper: it then pushes the greatest score to L. One such mask serves all layers.
+ *
+ * A row whose maximum lies lower than any seen lets masked columns in, with a step of probability each:
+ * 1/65536 of 16 bits moves nothing, 1/256 does. So 8 bits have L a bit lower: maxima may fall by ln 2 / beta.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,11 +60,12 @@ static void merge_ranges(typing *t, const sw_ranges *ranges) {
 
     float deepest = 0;
     double bits = 8.0 * (double)sw_dtype_bytes(t->recipe->activation);
+    double slack = bits == 8 ? 1 : 0;
     for (uint32_t i = 0; i < n; i++) {
         sw_range *r = &t->ranges[i];
         if (t->groups.parent[i] != i || t->groups.kinds[i] != SW_RANGE_SCORES) continue;
         if (isfinite(r->least_row_max))
-            r->min = r->least_row_max - (float)((bits + 1) * log(2) / (double)t->groups.betas[i]);
+            r->min = r->least_row_max - (float)((bits + slack + 1) * log(2) / (double)t->groups.betas[i]);
         r->min = fminf(r->min, 0);
         deepest = fmaxf(deepest, fmaxf(r->max, 0) - r->min);
     }
