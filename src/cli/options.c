@@ -30,6 +30,7 @@ enum {
     IN_COMPARE = 1 << SW_CMD_COMPARE,
     IN_TOKENIZE = 1 << SW_CMD_TOKENIZE,
     IN_LOGITS = 1 << SW_CMD_LOGITS,
+    IN_EVAL = 1 << SW_CMD_EVAL,
     BUILDS = IN_LLAMA | IN_COMPILE,
     RUNS = IN_LLAMA | IN_GENERATE,
     LOADS_QNN = BUILDS | IN_GENERATE | IN_COMPARE | IN_INSPECT | IN_LOGITS,
@@ -51,14 +52,15 @@ typedef struct option {
 
 static const option options_list[] = {
     {'m', "soc_model", "SOC", TEXT, BUILDS, AT(soc), 0, 0, "SoC to compile for, e.g. SM8750"},
-    {0, "model", "FILE", TEXT, BUILDS | IN_TOKENIZE | IN_LOGITS, AT(model), 0, 0,
+    {0, "model", "FILE", TEXT, BUILDS | IN_TOKENIZE | IN_LOGITS | IN_EVAL, AT(model), 0, 0,
      "checkpoint, a GGUF file (tokenize, logits: or a bundle)"},
-    {0, "decoder_model", "NAME", TEXT, BUILDS, AT(decoder_model), 0, 0,
+    {0, "decoder_model", "NAME", TEXT, BUILDS | IN_EVAL, AT(decoder_model), 0, 0,
      "a model by name: smollm2_135m; without --model its fetched file is taken"},
-    {0, "quant", "RECIPE", TEXT, BUILDS, AT(quant), 0, 0, "16a8w (default), 8a8w or f16"},
-    {0, "kv_bits", "N", U32, BUILDS, AT(kv_bits), 8, 16,
+    {0, "quant", "RECIPE", TEXT, BUILDS, AT(quant), 0, 0,
+     "16a8w (default), 8a8w, 16a4w, 16a4w_block32, f16, f16a8w, f16a8w_block32 or f16a4w_block32"},
+    {0, "kv_bits", "N", U32, BUILDS | IN_EVAL, AT(kv_bits), 8, 16,
      "bits of the KV cache: 8 (default) or 16; f16 keeps f16"},
-    {0, "rotate", "ON", TEXT, BUILDS, AT(rotate), 0, 0,
+    {0, "rotate", "ON", TEXT, BUILDS | IN_EVAL, AT(rotate), 0, 0,
      "on or off: spread outliers over all channels by rotations folded into the weights (default: on, off "
      "for "
      "f16)"},
@@ -72,9 +74,9 @@ static const option options_list[] = {
      "tokens a call of the prefill graph (default 32)"},
     {0, "attention", "FORM", TEXT, BUILDS, AT(attention), 0, 0,
      "auto (default), grouped or per_kv_head: how attention is cut"},
-    {0, "calib_text", "FILE", TEXT, BUILDS, AT(calib_text), 0, 0,
+    {0, "calib_text", "FILE", TEXT, BUILDS | IN_EVAL, AT(calib_text), 0, 0,
      "calibration text (default: a built-in one); form feeds part documents"},
-    {0, "calib_samples", "N", U32, BUILDS, AT(calib_samples), 1, 1 << 16,
+    {0, "calib_samples", "N", U32, BUILDS | IN_EVAL, AT(calib_samples), 1, 1 << 16,
      "use N documents of the calibration text (default: all)"},
     {0, "use_slc_allocator", "GRAPHS", OPTIONAL_TEXT, BUILDS, AT(slc), 0, 0,
      "graphs that use the SoC's system-level cache allocator: all (the default of the bare option), none, or "
@@ -100,7 +102,7 @@ static const option options_list[] = {
      "sample from the K likeliest tokens (default 0: all)"},
     {0, "seed", "N", U64, RUNS, AT(seed), 0, 0x1p64, "of the sampler (default 0)"},
     {0, "run_on", "DEVICE", TEXT, RUNS | IN_LOGITS, AT(run_on), 0, 0, "cpu (default), htp-emulator or adb"},
-    {0, "threads", "N", U32, BUILDS | RUNS | IN_COMPARE | IN_LOGITS, AT(threads), 1, 64,
+    {0, "threads", "N", U32, BUILDS | RUNS | IN_COMPARE | IN_LOGITS | IN_EVAL, AT(threads), 1, 64,
      "threads (default: all processors)"},
     {'b', "build_folder", "FOLDER", TEXT, IN_LLAMA, AT(build_folder), 0, 0,
      "build of the runner for the phone"},
@@ -110,9 +112,24 @@ static const option options_list[] = {
     {0, "chat", NULL, FLAG, IN_TOKENIZE, AT(chat), 0, 0, "put the text into the model's chat template first"},
     {0, "ids", "LIST", TEXT, IN_LOGITS, AT(ids), 0, 0, "token ids, with commas"},
     {0, "out", "FILE", TEXT, IN_LOGITS, AT(out), 0, 0, "the last position's logits, little-endian float32"},
-    {0, "json", NULL, FLAG, IN_INSPECT | IN_COMPARE, AT(json), 0, 0, "print JSON"},
+    {0, "json", NULL, FLAG, IN_INSPECT | IN_COMPARE | IN_EVAL, AT(json), 0, 0, "print JSON"},
     {0, "tensors", NULL, FLAG, IN_INSPECT, AT(tensors), 0, 0, "list the inputs and outputs of each graph"},
     {0, "dot", "GRAPH", TEXT, IN_INSPECT, AT(dot), 0, 0, "print a bundle's graph for Graphviz"},
+    {0, "quant", "LIST", TEXT, IN_EVAL, AT(recipes), 0, 0,
+     "what to measure: f32 and recipes, with commas (default f32,16a8w); with f32 the others are compared "
+     "with it"},
+    {0, "text", "FILE", TEXT, IN_EVAL, AT(text), 0, 0,
+     "perplexity on this text, in windows that don't overlap, the second half of each scored"},
+    {0, "context", "N", U32, IN_EVAL, AT(context), 4, 1 << 16, "tokens of a window (default 512)"},
+    {0, "chunks", "N", U32, IN_EVAL, AT(chunks), 1, 1 << 20, "only the first N windows"},
+    {0, "tasks", "FILE", TEXT, IN_EVAL, AT(tasks), 0, 0,
+     "multiple-choice questions, a line each: {\"context\": TEXT, \"choices\": [TEXT, ...], \"answer\": "
+     "INDEX}"},
+    {0, "sqnr", NULL, FLAG, IN_EVAL, AT(sqnr), 0, 0,
+     "SQNR of each tensor against f32, the worst first, on the start of the text"},
+    {0, "plot", "FILE", TEXT, IN_EVAL, AT(plot), 0, 0, "draw these over the layers as SVG (needs gnuplot)"},
+    {0, "resume", "FILE", TEXT, IN_EVAL, AT(resume), 0, 0,
+     "keep each result in this file, and take from it what an earlier run has measured"},
     {0, "qnn_lib", "PATH", TEXT, LOADS_QNN, AT(qnn_lib), 0, 0,
      "Qualcomm's libQnnHtp.so or its folder (default: $QNN_SDK_ROOT, else what setup fetched)"},
     {0, "log_level", "LEVEL", TEXT, ALL, AT(log_level), 0, 0,
@@ -138,7 +155,6 @@ static const struct choice {
     size_t offset;
     const char *words[6];
 } choices[] = {
-    {AT(quant), {"16a8w", "8a8w", "f16"}},
     {AT(rotate), {"on", "off"}},
     {AT(model_mode), {"hybrid", "kv", "lookahead"}},
     {AT(attention), {"auto", "grouped", "per_kv_head"}},
@@ -216,10 +232,12 @@ static sw_code set_value(sw_options *options, const option *o, const char *value
     }
 }
 
-/* The option that argument names, and where its value begins behind '=' or the letter, or NULL. */
-static const option *find_option(const char *argument, const char **attached) {
+/* The option of one of these commands that argument names, and where its value begins behind '=' or the
+ * letter, or NULL. */
+static const option *find_option(const char *argument, int of_commands, const char **attached) {
     *attached = NULL;
     for (const option *o = options_list; o < options_list + N_OPTIONS; o++) {
+        if ((o->commands & of_commands) == 0) continue;
         size_t n = strlen(o->name);
         if (strncmp(argument, "--", 2) == 0 && strncmp(argument + 2, o->name, n) == 0 &&
             (argument[2 + n] == '\0' || argument[2 + n] == '=')) {
@@ -260,7 +278,9 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
                             .opt_level = 3,
                             .temperature = 0.8f,
                             .top_p = 1.0f,
-                            .tokens = 8};
+                            .tokens = 8,
+                            .recipes = "f32,16a8w",
+                            .context = 512};
     if (argc < 2) return SW_FAIL(err, SW_INVALID_ARGUMENT, "no command given; `spillway --help` lists them");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         options->help = true;
@@ -276,8 +296,8 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
             options->operand = argv[i];
             continue;
         }
-        const option *o = find_option(argv[i], &value);
-        if (o == NULL || (o->commands & 1 << options->command) == 0)
+        const option *o = find_option(argv[i], 1 << options->command, &value);
+        if (o == NULL)
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
                            "%s: unknown option `%s`; `spillway %s --help` lists them", command->name, argv[i],
                            command->name);
@@ -293,7 +313,7 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
             const char *ignored;
             if (i + 1 == argc)
                 return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: wants a value: %s", o->name, o->value);
-            if (strncmp(argv[i + 1], "--", 2) == 0 && find_option(argv[i + 1], &ignored) != NULL)
+            if (strncmp(argv[i + 1], "--", 2) == 0 && find_option(argv[i + 1], ALL, &ignored) != NULL)
                 return SW_FAIL(err, SW_INVALID_ARGUMENT,
                                "--%s: wants a value: %s, but `%s` follows; if that is meant, say --%s=%s",
                                o->name, o->value, argv[i + 1], o->name, argv[i + 1]);

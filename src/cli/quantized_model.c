@@ -7,11 +7,14 @@
 #include "base/log.h"
 #include "graph/verify.h"
 
+static bool wants_rotation(const sw_recipe *recipe, const sw_options *options) {
+    return options->rotate != NULL ? strcmp(options->rotate, "on") == 0 : recipe->rotate;
+}
+
 sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
                                  const char *scratch_folder, const sw_checkpoint *checkpoint, sw_error *err) {
     *q = (sw_quantized_model){.recipe = *recipe, .model = &checkpoint->model};
-    const char *wish = options->rotate;
-    if (!(wish != NULL ? strcmp(wish, "on") == 0 : recipe->rotate)) return SW_OK;
+    if (!wants_rotation(recipe, options)) return SW_OK;
     sw_code code = sw_rotate_model(&q->rotated, &checkpoint->model, scratch_folder, checkpoint->pool, err);
     if (code == SW_UNSUPPORTED) sw_error_prefix(err, "--rotate on (without: --rotate off)");
     q->model = &q->rotated.model;
@@ -25,9 +28,21 @@ sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration
                         err);
 }
 
+/* Ranges are what was seen, not what a recipe makes of it, so they only depend on the model. */
+bool sw_quantized_model_share(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
+                              const sw_quantized_model *other) {
+    if (other->shares || wants_rotation(recipe, options) != (other->rotated.data != NULL)) return false;
+    if (sw_dtype_quantized(recipe->activation) && other->ranges == NULL) return false;
+    *q = (sw_quantized_model){
+        .recipe = *recipe, .model = other->model, .ranges = other->ranges, .shares = true};
+    return true;
+}
+
 void sw_quantized_model_free(sw_quantized_model *q) {
-    sw_ranges_free(q->ranges);
-    sw_rotated_model_close(&q->rotated);
+    if (!q->shares) {
+        sw_ranges_free(q->ranges);
+        sw_rotated_model_close(&q->rotated);
+    }
     q->ranges = NULL, q->model = NULL;
 }
 
@@ -44,15 +59,19 @@ sw_code sw_quantize_constants(sw_decoder *decoder, sw_pool *pool, sw_constant_si
                        (unsigned long long)largest);
     sw_progress progress;
     sw_progress_start(&progress, "quantize", decoder->n_constants);
+    sw_weight_costs costs = {0};
     sw_code code = SW_OK;
     for (uint32_t i = 0; i < decoder->n_constants && code == SW_OK; i++) {
         sw_tensor *t = decoder->constants[i];
-        code = sw_quantize_constant(decoder, t, buffer, pool, err);
+        sw_weight_cost cost;
+        code = sw_quantize_constant(decoder, t, buffer, pool, &cost, err);
+        if (code == SW_OK) sw_weight_costs_add(&costs, t, &cost);
         if (code == SW_OK) code = sink(context, t, buffer, err);
         sw_progress_update(&progress, i + 1u);
     }
     sw_progress_end(&progress);
     free(buffer);
+    if (code == SW_OK) sw_weight_costs_log(&costs);
     return code;
 }
 

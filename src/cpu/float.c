@@ -1,5 +1,6 @@
 /* float.c: the table of float kernels, and f16: inputs to f32 in the scratch, the op on f32, the result
- * rounded to nearest even. That is at least as exact as an f16 kernel could be. */
+ * rounded to nearest even. That is at least as exact as an f16 kernel could be. s8 weights become f32 row by
+ * row. */
 #include "cpu/float.h"
 
 #include "cpu/f32_isa.h"
@@ -27,6 +28,13 @@ static bool matches_f32(const sw_op_call *call) {
 
 static bool matches_f16(const sw_op_call *call) {
     return all_are(call, SW_F16) && float_ops[call->op->type]->shapes(call);
+}
+
+/* f16 activations, integer weights. */
+static bool matches_f16_s8(const sw_op_call *call) {
+    const sw_tensor *w = call->in[1];
+    return call->in[0]->dtype == SW_F16 && call->out->dtype == SW_F16 && w->dtype == SW_S8 &&
+           w->kind == SW_TENSOR_CONSTANT && float_ops[call->op->type]->shapes(call);
 }
 
 static sw_code prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
@@ -121,6 +129,7 @@ static void narrow(const sw_op_call *call) {
 const sw_kernel sw_kernels_float[] = {
     F32(SW_OP_FULLY_CONNECTED, "FullyConnected"),
     F16(SW_OP_FULLY_CONNECTED, "FullyConnected"),
+    {"FullyConnected f16 s8", SW_OP_FULLY_CONNECTED, matches_f16_s8, prepare, scratch_f16, run_f16},
     F32(SW_OP_MATMUL, "MatMul"),
     F16(SW_OP_MATMUL, "MatMul"),
     F32(SW_OP_RMS_NORM, "RmsNorm"),

@@ -20,6 +20,8 @@ sw_rows sw_rows_of(const sw_tensor *t, const void *data) {
     sw_rows rows = {.cols = t->dims[t->rank - 1]};
     if (data == NULL)
         rows.view = t->weight, rows.round_to_f16 = t->dtype == SW_F16;
+    else if (t->dtype == SW_S8)
+        rows.s8 = t;
     else if (t->dtype == SW_F16)
         rows.f16 = data;
     else
@@ -31,6 +33,10 @@ const float *sw_rows_get(const sw_rows *rows, const sw_f32_isa *isa, size_t row,
     if (rows->f32 != NULL) return rows->f32 + row * rows->cols;
     if (rows->f16 != NULL) {
         isa->from_f16(rows->cols, rows->f16 + row * rows->cols, buffer);
+        return buffer;
+    }
+    if (rows->s8 != NULL) {
+        sw_weight_matrix_row(rows->s8, row, buffer);
         return buffer;
     }
     sw_weight_row(rows->view, (uint32_t)row, buffer);

@@ -10,17 +10,18 @@
 #include "cpu/f32_isa.h"
 #include "graph/ir.h"
 
-/* A matrix [n, cols] whose rows can be had as float, however they are stored. One of f32, f16, view is set.
- */
+/* A matrix [n, cols] whose rows can be had as float, however they are stored. One of f32, f16, s8, view is
+ * set. */
 typedef struct sw_rows {
     size_t cols;
     const float *f32;
     const uint16_t *f16;
+    const sw_tensor *s8; /* with data and scales */
     const sw_weight *view;
     bool round_to_f16; /* of a view: the values are those of an f16 tensor */
 } sw_rows;
 
-/* The rows of an f32 or f16 tensor [n, cols]; data NULL means the constant's view. */
+/* The rows of an f32, f16 or s8 tensor [n, cols]; data NULL means the constant's view. */
 sw_rows sw_rows_of(const sw_tensor *t, const void *data);
 
 /* Row `row`: in place, or written to buffer [cols]. */

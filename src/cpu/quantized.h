@@ -47,6 +47,7 @@ double sw_exp_of_negative(double x);
 
 /* The kernels of the table in quantized.c. */
 bool sw_quantized_fully_connected_matches(const sw_op_call *call);
+bool sw_quantized_blockwise_matches(const sw_op_call *call); /* a MatMul; the rest is FullyConnected's */
 sw_code sw_quantized_fully_connected_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
 size_t sw_quantized_fully_connected_scratch(const sw_op_call *call);
 void sw_quantized_fully_connected_run(const sw_op_call *call);

@@ -136,10 +136,10 @@ sw_code sw_border_fill_hidden(const sw_tensor *hidden, const sw_tensor *embeddin
         if (r == n_ids) memset(row, 0, width * sizeof *row); /* padding from here on */
         if (r < n_ids) {
             uint32_t id = (uint32_t)ids[r];
-            sw_encoding e = embedding->encoding;
-            if (embedding->channel_scales) e = (sw_encoding){embedding->channel_scales[id], 0};
-            if (embedding->data)
-                read_values(embedding->dtype, e, embedding->data, id * width, width, row);
+            if (embedding->data && embedding->dtype == SW_S8)
+                sw_weight_matrix_row(embedding, id, row);
+            else if (embedding->data)
+                read_values(embedding->dtype, embedding->encoding, embedding->data, id * width, width, row);
             else
                 sw_weight_row(embedding->weight, id, row);
         }

@@ -34,7 +34,7 @@ void sw_border_fill_rotary(const sw_tensor *cos_tensor, const sw_tensor *sin_ten
 void sw_border_fill_mask(const sw_tensor *mask, uint32_t n_cached, void *out);
 
 /* hidden [n, hidden]: row r is the embedding's row ids[r]; rows n_ids..n-1 (padding) are 0. The embedding is
- * [vocab, hidden] with data of s8 and channel_scales, f16 or f32, or with a view only.
+ * [vocab, hidden] with data of s8 and its scales, f16 or f32, or with a view only.
  * Errors: SW_INVALID_ARGUMENT (an id outside the vocabulary; more ids than rows), SW_NO_MEMORY. */
 sw_code sw_border_fill_hidden(const sw_tensor *hidden, const sw_tensor *embedding, const int32_t *ids,
                               uint32_t n_ids, void *out, sw_error *err) SW_MUST_CHECK;

@@ -91,15 +91,37 @@ static void row_q5_1(const uint8_t *restrict p, uint32_t cols, float *restrict o
     }
 }
 
+/* Where row r of a head in halves order is stored: pair i of a head is at its rows 2i and 2i + 1, wanted at i
+ * and i + d / 2. */
+static const uint8_t *stored_row(const sw_weight *w, uint32_t r) {
+    uint32_t d = w->interleaved_head_dim, i = d != 0 ? r % d : 0;
+    if (d != 0) r = r - i + (i < d / 2 ? 2 * i : 2 * (i - d / 2) + 1);
+    return w->data + r * w->row_bytes;
+}
+
+bool sw_weight_row_blocks(const sw_weight *w, uint32_t r, int8_t *q, uint16_t *d) {
+    const uint8_t *p = stored_row(w, r);
+    if (!sw_weight_has_blocks(w)) return false;
+    for (uint32_t b = 0; b < w->cols / BLOCK; b++, q += BLOCK) {
+        d[b] = load_u16(p);
+        p += 2;
+        if (w->storage == SW_STORE_Q8_0) {
+            memcpy(q, p, BLOCK);
+            p += BLOCK;
+            continue;
+        }
+        for (int j = 0; j < HALF; j++, p++) {
+            q[j] = (int8_t)((*p & 15) - 8);
+            q[j + HALF] = (int8_t)((*p >> 4) - 8);
+        }
+    }
+    return true;
+}
+
 void sw_weight_row(const sw_weight *w, uint32_t r, float *out) {
     static void (*const rows[SW_STORE_COUNT])(const uint8_t *restrict, uint32_t, float *restrict) = {
         [SW_STORE_F32] = row_f32,   [SW_STORE_F16] = row_f16,   [SW_STORE_BF16] = row_bf16,
         [SW_STORE_Q4_0] = row_q4_0, [SW_STORE_Q4_1] = row_q4_1, [SW_STORE_Q5_0] = row_q5_0,
         [SW_STORE_Q5_1] = row_q5_1, [SW_STORE_Q8_0] = row_q8_0};
-    uint32_t stored = r, d = w->interleaved_head_dim;
-    if (d != 0) { /* pair i of a head is stored at its rows 2i and 2i + 1, wanted at i and i + d / 2 */
-        uint32_t i = r % d;
-        stored = r - i + (i < d / 2 ? 2 * i : 2 * (i - d / 2) + 1);
-    }
-    rows[w->storage](w->data + stored * w->row_bytes, w->cols, out);
+    rows[w->storage](stored_row(w, r), w->cols, out);
 }

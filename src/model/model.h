@@ -85,6 +85,14 @@ typedef struct sw_weight {
 /* Row r as cols floats, exactly what the storage says. out must hold cols floats. Thread-safe. */
 void sw_weight_row(const sw_weight *w, uint32_t r, float *out);
 
+/* Row r as it is stored, where that is in blocks of 32 around 0 (Q4_0, Q8_0): value i is d[i / 32] * q[i]. q
+ * [cols], d [cols / 32] f16 of either sign. False for other storages. Thread-safe. */
+bool sw_weight_row_blocks(const sw_weight *w, uint32_t r, int8_t *q, uint16_t *d);
+/* True where a view's rows can be had that way. */
+static inline bool sw_weight_has_blocks(const sw_weight *w) {
+    return w->storage == SW_STORE_Q4_0 || w->storage == SW_STORE_Q8_0;
+}
+
 /* SW_BAD_DATA where a stored float (a value, a block's scale or minimum) is NaN or infinite; the sentence
  * names tensor and block, or row and column. Reads all of the tensor. */
 sw_code sw_weight_check_values(const sw_weight *w, sw_error *err) SW_MUST_CHECK;

@@ -7,11 +7,22 @@
 #include "device/device.h"
 #include "graph/decoder.h"
 
-/* A recipe: the type of each role. The constants of linear layers have one scale a row (output channel). */
+/* Matrices whose names match have another type or form. */
+typedef struct sw_weight_rule {
+    const char *match; /* "layer_*.down_proj": * is any run of characters, also an empty one */
+    sw_dtype type;
+    sw_weight_form form; /* of SW_S8 */
+} sw_weight_rule;
+
+/* A recipe: the type of each role. */
 typedef struct sw_recipe {
     const char *name;                       /* "16a8w", "8a8w", "f16" */
     sw_dtype activation, kv, weight, gamma; /* f16: all SW_F16 */
-    bool rotate; /* wants the model of sw_rotate_model: integers can't reach its outliers else */
+    bool rotate;         /* wants the model of sw_rotate_model: integers can't reach its outliers else */
+    sw_weight_form form; /* of weights in SW_S8 */
+    const sw_weight_rule *rules; /* [n_rules], exceptions; the last that matches counts. With tied embeddings
+                                  * the head is "embedding" */
+    uint32_t n_rules;
 } sw_recipe;
 
 /* The recipe of that name with KV of kv_bits (0: the recipe's default). SW_INVALID_ARGUMENT for another name
@@ -45,12 +56,32 @@ typedef struct sw_quantize_report {
 sw_code sw_quantize_types(sw_decoder *decoder, const sw_recipe *recipe, const sw_ranges *ranges,
                           sw_error *err) SW_MUST_CHECK;
 
+/* What quantizing a constant changed. */
+typedef struct sw_weight_cost {
+    bool unchanged;       /* the file's own integers and scales: its blocks are what the form wants */
+    double signal, noise; /* sums of squares: of the file's values, of the differences from them */
+} sw_weight_cost;
+
 /* One constant's values as its type, from its view in the checkpoint: data [sw_tensor_bytes(t)]. Fills the
- * encoding, or channel_scales (in the decoder's arena). t->data stays as it is: how long data lives is the
- * caller's affair. pool may be NULL. Errors: SW_BAD_DATA (a value that isn't finite), SW_UNSUPPORTED (beyond
- * f16), SW_INVALID_ARGUMENT (no view), SW_NO_MEMORY. */
+ * encoding, or the form's scales (in the decoder's arena). t->data stays as it is: how long data lives is the
+ * caller's affair. pool and cost may be NULL. Errors: SW_BAD_DATA (a value that isn't finite), SW_UNSUPPORTED
+ * (beyond f16; rows that blocks don't divide), SW_INVALID_ARGUMENT (no view), SW_NO_MEMORY. */
 sw_code sw_quantize_constant(sw_decoder *decoder, sw_tensor *t, void *data, sw_pool *pool,
-                             sw_error *err) SW_MUST_CHECK;
+                             sw_weight_cost *cost, sw_error *err) SW_MUST_CHECK;
+
+/* Costs of all matrices of a model, summed up by how the file stores them and what they became. */
+typedef struct sw_weight_costs {
+    struct {
+        uint32_t tensors;
+        double signal, noise;
+    } sums[SW_STORE_COUNT][SW_SCALES_COUNT][2]; /* 2: 8 bits, 4 bits */
+    uint32_t unchanged[SW_STORE_COUNT];
+    uint32_t block; /* of those that have one */
+} sw_weight_costs;
+
+void sw_weight_costs_add(sw_weight_costs *costs, const sw_tensor *t, const sw_weight_cost *cost);
+/* A line each: "weights: 210 matrices of Q4_1 to 4 bits, float_block 32: SQNR 24.1 dB". */
+void sw_weight_costs_log(const sw_weight_costs *costs);
 
 /* After all constants have their scales. */
 void sw_quantize_get_report(const sw_decoder *decoder, sw_quantize_report *out);

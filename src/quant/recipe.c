@@ -4,19 +4,45 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ROWS_8                                                                                               \
+    { SW_SCALES_ROW, false, 0 }
+#define BLOCKS_8                                                                                             \
+    { SW_SCALES_FLOAT_BLOCK, false, 32 }
+
+/* The head decides between tokens: 4 bits cost more there than anywhere. */
+static const sw_weight_rule head_rows_8[] = {{"lm_head", SW_S8, ROWS_8}, {"embedding", SW_S8, ROWS_8}};
+static const sw_weight_rule head_blocks_8[] = {{"lm_head", SW_S8, BLOCKS_8}, {"embedding", SW_S8, BLOCKS_8}};
+
 /* kv_bits: the default, then what else is allowed (0: nothing else). */
 static const struct {
     sw_recipe recipe;
     unsigned kv_bits, other_kv_bits;
 } recipes[] = {
-    {{"16a8w", SW_U16, SW_U8, SW_S8, SW_U16, true}, 8, 16},
-    {{"8a8w", SW_U8, SW_U8, SW_S8, SW_U8, true}, 8, 0},
-    {{"f16", SW_F16, SW_F16, SW_F16, SW_F16, false}, 16, 0},
+    {{"16a8w", SW_U16, SW_U8, SW_S8, SW_U16, true, ROWS_8, NULL, 0}, 8, 16},
+    {{"8a8w", SW_U8, SW_U8, SW_S8, SW_U8, true, ROWS_8, NULL, 0}, 8, 0},
+    {{"16a4w", SW_U16, SW_U8, SW_S8, SW_U16, true, {SW_SCALES_ROW, true, 0}, head_rows_8, 2}, 8, 16},
+    {{"16a4w_block32", SW_U16, SW_U8, SW_S8, SW_U16, true, {SW_SCALES_BLOCKWISE, true, 32}, head_rows_8, 2},
+     8,
+     16},
+    {{"f16", SW_F16, SW_F16, SW_F16, SW_F16, false, ROWS_8, NULL, 0}, 16, 0},
+    {{"f16a8w", SW_F16, SW_F16, SW_S8, SW_F16, false, ROWS_8, NULL, 0}, 16, 0},
+    {{"f16a8w_block32", SW_F16, SW_F16, SW_S8, SW_F16, false, BLOCKS_8, NULL, 0}, 16, 0},
+    {{"f16a4w_block32",
+      SW_F16,
+      SW_F16,
+      SW_S8,
+      SW_F16,
+      false,
+      {SW_SCALES_FLOAT_BLOCK, true, 32},
+      head_blocks_8,
+      2},
+     16,
+     0},
 };
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 
 sw_code sw_recipe_find(sw_recipe *out, const char *name, unsigned kv_bits, sw_error *err) {
-    char names[64] = "";
+    char names[160] = "";
     for (size_t i = 0; i < N_RECIPES; i++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", recipes[i].recipe.name);

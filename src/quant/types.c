@@ -44,6 +44,28 @@ static sw_dtype type_of_role(const sw_recipe *recipe, sw_role role) {
     }
 }
 
+/* True where the name is the pattern's: * stands for any run of characters. */
+static bool matches(const char *pattern, const char *name) {
+    for (; *pattern != '*'; pattern++, name++) {
+        if (*pattern != *name) return false;
+        if (*name == '\0') return true;
+    }
+    for (pattern++;; name++) {
+        if (matches(pattern, name)) return true;
+        if (*name == '\0') return false;
+    }
+}
+
+static void apply_rules(const sw_recipe *recipe, sw_tensor *constant) {
+    constant->form = recipe->form;
+    for (uint32_t i = 0; i < recipe->n_rules; i++) {
+        if (!matches(recipe->rules[i].match, constant->name)) continue;
+        constant->dtype = recipe->rules[i].type;
+        constant->form = recipe->rules[i].form;
+    }
+    if (constant->dtype != SW_S8) constant->form = (sw_weight_form){0};
+}
+
 /* Ranges of groups, then the scores' lower ends, then the mask's. */
 static void merge_ranges(typing *t, const sw_ranges *ranges) {
     uint32_t n = t->groups.names.count;
@@ -142,6 +164,11 @@ static sw_code rewrite_op(rewrite *w, sw_op op, sw_error *err) {
     sw_dtype own = first->dtype;
     if (first->kind == SW_TENSOR_CONSTANT || own == SW_I32)
         return SW_FAIL(err, SW_UNSUPPORTED, "%s: its first input %s is no activation", op.name, first->name);
+    if (op.type == SW_OP_FULLY_CONNECTED &&
+        w->graph->tensors[op.inputs[1]]->form.scales == SW_SCALES_BLOCKWISE) {
+        op.type = SW_OP_MATMUL; /* the same product; the HTP's FullyConnected gets blockwise weights wrong */
+        op.params.matmul.transpose_in1 = true;
+    }
     for (uint32_t i = 1; i < op.n_inputs; i++) {
         uint32_t x = op.inputs[i];
         if (takes(&op, own, i, w->graph->tensors[x])) continue;
@@ -197,6 +224,7 @@ static sw_code assign(typing *t, const sw_ranges *ranges) {
     for (uint32_t i = 0; i < t->decoder->n_constants; i++) {
         sw_tensor *constant = t->decoder->constants[i];
         constant->dtype = type_of_role(t->recipe, constant->role);
+        if (constant->role == SW_ROLE_WEIGHT) apply_rules(t->recipe, constant);
     }
     for (uint32_t i = 0; i < t->decoder->n_graphs; i++) SW_TRY(type_graph(t, t->decoder->graphs[i]));
     return SW_OK;

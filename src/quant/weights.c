@@ -1,6 +1,6 @@
 /* weights.c: a constant's values as its type, row by row from the checkpoint's view, in parallel.
  *
- * s8 matrices: symmetric, one scale a row, scale = greatest magnitude / 127, so that -128 stays unused.
+ * s8 matrices: by matrix.c in their form; but where the file has the form's own blocks, these as they are.
  * Vectors of norms: affine over the whole vector. Nearest, ties away from zero; f16: nearest even. */
 #include <math.h>
 #include <stdatomic.h>
@@ -9,62 +9,108 @@
 #include "base/f16.h"
 #include "device/border.h"
 #include "quant/encoding.h"
+#include "quant/matrix.h"
 #include "quant/observe.h"
 #include "quant/quant.h"
 
-enum { ROWS_A_TASK = 16 };
-
-/* A row of zeros, or of what is as good as zero, needs some scale: > 0, and normal in products with others.
- */
-static const float least_scale = 1e-8f;
+enum { ROWS_A_TASK = 16, FILE_BLOCK = 32 };
 
 typedef struct job {
-    const sw_tensor *tensor;
-    float *scales; /* [rows] for s8, else NULL */
+    sw_tensor tensor; /* with the data and scales that are being made */
+    bool copy_blocks; /* the file's blocks are the form's */
+    float *channel_scales;
+    uint16_t *block_scales;
+    uint8_t *block_steps;
+    double *signal, *noise; /* [rows] or NULL */
     char *data;
     atomic_bool no_memory, not_finite, too_large;
 } job;
 
-static void quantize_matrix_row(job *j, const float *row, uint32_t cols, size_t r) {
+/* The form's scales are there, in the decoder's arena. */
+static sw_code make_scales(sw_decoder *decoder, job *j, sw_error *err) {
+    const sw_tensor *t = &j->tensor;
+    const uint32_t rows = t->dims[0];
+    const sw_weight_form *f = &t->form;
+    if (f->scales != SW_SCALES_ROW && (f->block == 0 || t->dims[1] % f->block != 0))
+        return SW_FAIL(err, SW_UNSUPPORTED,
+                       "%s: its rows of %u can't be cut into blocks of %u; use a recipe with a scale a row",
+                       t->name, t->dims[1], f->block);
+    size_t blocks = f->scales != SW_SCALES_ROW ? (size_t)rows * (t->dims[1] / f->block) : 0;
+    bool ok = true;
+    if (f->scales != SW_SCALES_FLOAT_BLOCK) {
+        j->channel_scales = sw_arena_array(&decoder->arena, rows, sizeof *j->channel_scales);
+        ok = j->channel_scales != NULL;
+    }
+    if (f->scales == SW_SCALES_FLOAT_BLOCK) {
+        j->block_scales = sw_arena_array(&decoder->arena, blocks, sizeof *j->block_scales);
+        ok = ok && j->block_scales != NULL;
+    }
+    if (f->scales == SW_SCALES_BLOCKWISE) {
+        j->block_steps = sw_arena_array(&decoder->arena, blocks, sizeof *j->block_steps);
+        ok = ok && j->block_steps != NULL;
+    }
+    j->tensor.channel_scales = j->channel_scales;
+    j->tensor.block_scales = j->block_scales;
+    j->tensor.block_steps = j->block_steps;
+    return ok ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for its scales", t->name);
+}
+
+static void add_cost(const job *j, const float *row, uint32_t cols, size_t r, float *scratch) {
+    double signal = 0, noise = 0;
+    sw_weight_matrix_row(&j->tensor, r, scratch);
+    for (uint32_t i = 0; i < cols; i++) {
+        double x = (double)row[i], difference = x - (double)scratch[i];
+        signal += x * x, noise += difference * difference;
+    }
+    j->signal[r] = signal, j->noise[r] = noise;
+}
+
+/* row and scratch [cols]. */
+static void quantize_matrix_row(job *j, float *row, uint32_t cols, size_t r, float *scratch) {
+    const size_t blocks = j->tensor.form.block != 0 ? cols / j->tensor.form.block : 0;
+    int8_t *q = (int8_t *)j->data + r * cols;
+    sw_row_scales scales = {j->channel_scales != NULL ? j->channel_scales + r : NULL,
+                            j->block_scales != NULL ? j->block_scales + r * blocks : NULL,
+                            j->block_steps != NULL ? j->block_steps + r * blocks : NULL};
+    if (j->copy_blocks) { /* finite: the file was checked when it was opened */
+        sw_weight_row_blocks(j->tensor.weight, (uint32_t)r, q, scales.block);
+        return;
+    }
     float min, max;
+    sw_weight_row(j->tensor.weight, (uint32_t)r, row);
     if (!sw_range_of_values(row, cols, &min, &max)) {
         atomic_store(&j->not_finite, true);
         return;
     }
-    float scale = fmaxf(-min, max) / 127;
-    if (!(scale >= least_scale)) scale = least_scale;
-    j->scales[r] = scale;
-    int8_t *out = (int8_t *)j->data + r * cols;
-    for (uint32_t i = 0; i < cols; i++) {
-        double q = round((double)row[i] / (double)scale);
-        out[i] = (int8_t)(q > 127 ? 127 : q < -127 ? -127 : q);
-    }
+    if (!sw_quantize_matrix_row(j->tensor.form, row, cols, q, scales, scratch))
+        atomic_store(&j->too_large, true);
+    if (j->signal != NULL) add_cost(j, row, cols, r, scratch);
 }
 
 /* A row as it is, or through the tensor's one encoding. */
-static void write_row(job *j, const float *row, uint32_t cols, size_t r) {
+static void write_row(job *j, float *row, uint32_t cols, size_t r) {
     float min, max;
+    sw_weight_row(j->tensor.weight, (uint32_t)r, row);
     if (!sw_range_of_values(row, cols, &min, &max)) atomic_store(&j->not_finite, true);
-    if (j->tensor->dtype == SW_F16 &&
+    if (j->tensor.dtype == SW_F16 &&
         (isinf(sw_f16_to_f32(sw_f32_to_f16(min))) || isinf(sw_f16_to_f32(sw_f32_to_f16(max)))))
         atomic_store(&j->too_large, true);
-    sw_quantize_row(j->tensor, row, cols, j->data + r * cols * sw_dtype_bytes(j->tensor->dtype));
+    sw_quantize_row(&j->tensor, row, cols, j->data + r * cols * sw_dtype_bytes(j->tensor.dtype));
 }
 
 static void quantize_rows(void *context, size_t begin, size_t end) {
     job *j = context;
-    const sw_weight *w = j->tensor->weight;
-    float *row = malloc((w->cols + (size_t)1) * sizeof *row);
+    const uint32_t cols = j->tensor.weight->cols;
+    float *row = malloc((2 * (size_t)cols + 1) * sizeof *row);
     if (!row) {
         atomic_store(&j->no_memory, true);
         return;
     }
     for (size_t r = begin; r < end; r++) {
-        sw_weight_row(w, (uint32_t)r, row);
-        if (j->scales)
-            quantize_matrix_row(j, row, w->cols, r);
+        if (j->tensor.dtype == SW_S8)
+            quantize_matrix_row(j, row, cols, r, row + cols);
         else
-            write_row(j, row, w->cols, r);
+            write_row(j, row, cols, r);
     }
     free(row);
 }
@@ -86,27 +132,56 @@ static sw_code encode_vector(sw_tensor *t, sw_error *err) {
     return SW_OK;
 }
 
-sw_code sw_quantize_constant(sw_decoder *decoder, sw_tensor *t, void *data, sw_pool *pool, sw_error *err) {
+/* Q4_0 fits 8 bits as well as 4. */
+static bool has_form_of_file(const sw_tensor *t) {
+    return t->form.scales == SW_SCALES_FLOAT_BLOCK && t->form.block == FILE_BLOCK &&
+           (t->weight->storage == SW_STORE_Q4_0 ||
+            (t->weight->storage == SW_STORE_Q8_0 && !t->form.four_bit));
+}
+
+static sw_code quantize(sw_decoder *decoder, job *j, sw_pool *pool, sw_error *err) {
+    sw_tensor *t = &j->tensor;
     const sw_weight *w = t->weight;
-    if (!w || w->cols == 0 || (uint64_t)w->rows * w->cols != sw_tensor_elements(t) || t->dtype == SW_I32)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: has no weight of its size in the checkpoint", t->name);
-    job j = {.tensor = t, .data = data};
     if (t->dtype == SW_S8) {
-        j.scales = sw_arena_array(&decoder->arena, w->rows, sizeof *j.scales);
-        if (!j.scales) return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for %u scales", t->name, w->rows);
+        SW_TRY(make_scales(decoder, j, err));
+        j->copy_blocks = has_form_of_file(t);
     } else if (sw_dtype_quantized(t->dtype)) {
         SW_TRY(encode_vector(t, err));
     }
-    sw_pool_for(pool, w->rows, ROWS_A_TASK, quantize_rows, &j);
-    if (atomic_load(&j.no_memory)) return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for rows", t->name);
-    if (atomic_load(&j.not_finite))
+    sw_pool_for(pool, w->rows, ROWS_A_TASK, quantize_rows, j);
+    if (atomic_load(&j->no_memory)) return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for rows", t->name);
+    if (atomic_load(&j->not_finite))
         return SW_FAIL(err, SW_BAD_DATA, "%s (%s): has a value that is infinite or no number", t->name,
                        w->file_name);
-    if (atomic_load(&j.too_large))
+    if (atomic_load(&j->too_large))
         return SW_FAIL(err, SW_UNSUPPORTED,
-                       "%s (%s): has a value beyond f16's greatest, 65504; use a recipe "
-                       "with quantized weights",
+                       "%s (%s): has a value beyond f16's greatest, 65504; use a recipe with a scale a row",
                        t->name, w->file_name);
-    t->channel_scales = j.scales;
+    return SW_OK;
+}
+
+sw_code sw_quantize_constant(sw_decoder *decoder, sw_tensor *t, void *data, sw_pool *pool,
+                             sw_weight_cost *cost, sw_error *err) {
+    const sw_weight *w = t->weight;
+    if (!w || w->cols == 0 || (uint64_t)w->rows * w->cols != sw_tensor_elements(t) || t->dtype == SW_I32 ||
+        (t->dtype == SW_S8 && (t->rank != 2 || t->dims[1] != w->cols)))
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: has no weight of its size in the checkpoint", t->name);
+    job j = {.tensor = *t, .data = data};
+    j.tensor.data = data;
+    double *sums = NULL;
+    if (cost && t->dtype == SW_S8) {
+        sums = calloc((size_t)w->rows, 2 * sizeof *sums);
+        if (!sums) return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for sums of its rows", t->name);
+        j.signal = sums, j.noise = sums + w->rows;
+    }
+    sw_code code = quantize(decoder, &j, pool, err);
+    if (cost) *cost = (sw_weight_cost){.unchanged = j.copy_blocks};
+    for (uint32_t r = 0; sums && r < w->rows; r++) cost->signal += j.signal[r], cost->noise += j.noise[r];
+    free(sums);
+    if (code != SW_OK) return code;
+    t->encoding = j.tensor.encoding;
+    t->channel_scales = j.channel_scales;
+    t->block_scales = j.block_scales;
+    t->block_steps = j.block_steps;
     return SW_OK;
 }

@@ -170,7 +170,6 @@ static void words(void **state) {
     static const struct {
         const char *option, *good, *bad, *list[3];
     } rows[] = {
-        {"--quant", "8a8w", "4a4w", {"16a8w", "8a8w", "f16"}},
         {"--model_mode", "kv", "Hybrid", {"hybrid", "kv", "kv"}},
         {"--attention", "per_kv_head", "flash", {"auto", "grouped", "per_kv_head"}},
         {"--run_on", "htp-emulator", "gpu", {"cpu", "htp-emulator", "adb"}},
@@ -319,8 +318,8 @@ static char *help_of(sw_command_id command) {
  * the parser with names from all helps together. */
 static void help_lists_what_is_taken(void **state) {
     (void)state;
-    static const char *const names_of[SW_CMD_COUNT] = {"llama",  "compile", "generate", "inspect",
-                                                       "verify", "compare", "tokenize", "logits"};
+    static const char *const names_of[SW_CMD_COUNT] = {
+        "llama", "compile", "generate", "inspect", "verify", "compare", "tokenize", "logits", "eval"};
     char *help[SW_CMD_COUNT], *program = help_of(SW_CMD_COUNT);
     unsigned listed_in_all = 0;
     for (unsigned c = 0; c < SW_CMD_COUNT; c++) {

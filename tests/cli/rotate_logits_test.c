@@ -49,7 +49,7 @@ static int tear_down(void **state) {
 static void put_constants(sw_decoder *d) {
     for (uint32_t i = 0; i < d->n_constants; i++) {
         void *data = sw_arena_alloc(&d->arena, (size_t)sw_tensor_bytes(d->constants[i]));
-        OK(sw_quantize_constant(d, d->constants[i], data, NULL, &err));
+        OK(sw_quantize_constant(d, d->constants[i], data, NULL, NULL, &err));
         d->constants[i]->data = data;
     }
 }

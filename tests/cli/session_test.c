@@ -66,7 +66,7 @@ static void build(sw_decoder *d, uint32_t context, const uint32_t ar[3], sw_atte
     OK(sw_quantize_types(d, recipe, ranges, &err));
     for (uint32_t i = 0; i < d->n_constants; i++) {
         void *data = sw_arena_alloc(&d->arena, (size_t)sw_tensor_bytes(d->constants[i]));
-        OK(sw_quantize_constant(d, d->constants[i], data, NULL, &err));
+        OK(sw_quantize_constant(d, d->constants[i], data, NULL, NULL, &err));
         d->constants[i]->data = data;
     }
     OK(sw_decoder_verify(d, &err));

@@ -61,7 +61,7 @@ static inline void tiny_bundle_write(const char *gguf_path, const char *path, co
     BUNDLE_OK(sw_bundle_writer_begin_weights(w, &d, &err));
     for (uint32_t i = 0; i < d.n_constants; i++) {
         void *data = malloc((size_t)sw_tensor_bytes(d.constants[i]));
-        BUNDLE_OK(sw_quantize_constant(&d, d.constants[i], data, NULL, &err));
+        BUNDLE_OK(sw_quantize_constant(&d, d.constants[i], data, NULL, NULL, &err));
         BUNDLE_OK(sw_bundle_writer_put_constant(w, d.constants[i], data, &err));
         free(data);
     }

@@ -236,7 +236,7 @@ static void smallest_ratio_is_reported(void **state) {
     for (uint32_t i = 0; i < f.decoder.n_constants; i++) {
         sw_tensor *t = f.decoder.constants[i];
         void *data = malloc((size_t)sw_tensor_bytes(t));
-        assert_int_equal(sw_quantize_constant(&f.decoder, t, data, NULL, &f.err), SW_OK);
+        assert_int_equal(sw_quantize_constant(&f.decoder, t, data, NULL, NULL, &f.err), SW_OK);
         free(data);
     }
     /* Against a plain search over linear layers and products of attention. */

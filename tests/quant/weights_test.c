@@ -30,7 +30,7 @@ static fixture of_rows(const float *values, uint32_t rows, uint32_t cols, sw_dty
 
 static sw_code quantize(fixture *f, void *data, sw_pool *pool) {
     f->tensor.weight = &f->view; /* the fixture has its address now */
-    return sw_quantize_constant(&f->decoder, &f->tensor, data, pool, &f->err);
+    return sw_quantize_constant(&f->decoder, &f->tensor, data, pool, NULL, &f->err);
 }
 
 static void matrices_have_a_scale_a_row(void **state) {
