@@ -12,6 +12,7 @@ typedef struct sw_quantized_model {
     sw_rotated_model rotated; /* empty where not wanted */
     const sw_model *model; /* what its graphs are built from and calibrated with: that, or the checkpoint's */
     sw_ranges *ranges;     /* NULL for a float recipe */
+    bool shares;           /* model and ranges are another's */
 } sw_quantized_model;
 
 /* Repairs the model where the recipe or --rotate wants that: moves outliers out of the way of integers, in a
@@ -23,6 +24,11 @@ sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe,
 /* Runs the float model over the calibration's windows; nothing where the recipe needs no ranges. */
 sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration *calibration,
                                      const sw_checkpoint *checkpoint, sw_error *err) SW_MUST_CHECK;
+
+/* Instead of both: takes model and ranges of another one, which must outlive this one. False where the recipe
+ * needs other ones, and where the other has none of its own. */
+bool sw_quantized_model_share(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
+                              const sw_quantized_model *other);
 void sw_quantized_model_free(sw_quantized_model *q); /* once or more */
 
 /* Where a constant goes once it is quantized; data is borrowed for the call. */
