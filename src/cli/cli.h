@@ -21,6 +21,7 @@ sw_code sw_cmd_verify(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 sw_code sw_cmd_compare(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 sw_code sw_cmd_tokenize(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 sw_code sw_cmd_logits(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_eval(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 
 /* Monotonic time at the program's start, microseconds. */
 extern uint64_t sw_cli_start_us;

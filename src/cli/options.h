@@ -17,7 +17,8 @@
     X(SW_CMD_VERIFY, "verify", "BUNDLE", "check every part of a bundle against its SHA-256")                 \
     X(SW_CMD_COMPARE, "compare", "BUNDLE", "run the CPU device against the HTP emulator")                    \
     X(SW_CMD_TOKENIZE, "tokenize", "", "print the token ids of the text on stdin as one JSON line")          \
-    X(SW_CMD_LOGITS, "logits", "", "write the logits behind some token ids as float32")
+    X(SW_CMD_LOGITS, "logits", "", "write the logits behind some token ids as float32")                      \
+    X(SW_CMD_EVAL, "eval", "", "measure recipes on the CPU device: perplexity, agreement, tasks")
 
 typedef enum sw_command_id {
 #define SW_COMMAND_ENUM(id, name, operand, help) id,
@@ -53,6 +54,10 @@ typedef struct sw_options {
     bool chat, json, tensors;
     const char *dot, *ids, *out;
     uint32_t tokens;
+    /* What is measured. */
+    const char *text, *recipes, *tasks, *resume, *plot;
+    uint32_t context, chunks;
+    bool sqnr;
     /* Talk. */
     const char *log_level;
     bool verbose;
