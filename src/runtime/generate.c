@@ -98,6 +98,8 @@ sw_code sw_chat_turn(sw_chat *chat, const char *prompt, sw_text_sink *sink, void
     if (chat->logits == NULL && (chat->logits = sw_arena_array(&chat->arena, vocab, sizeof(float))) == NULL)
         return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     sw_ids ids = {0};
+    const size_t n_messages = chat->n_messages;
+    const bool had_pending = chat->has_pending;
     turn t = {.chat = chat, .sink = sink, .sink_context = sink_context};
     sw_code code = sw_stream_init(&t.stream, NULL, 0, err);
     if (code == SW_OK) code = encode_prompt(chat, prompt, &ids, err);
@@ -107,6 +109,7 @@ sw_code sw_chat_turn(sw_chat *chat, const char *prompt, sw_text_sink *sink, void
                        "the prompt%s has %llu tokens, which leaves no room for a reply: max_seq_len is %llu",
                        sw_session_filled(chat->session) > 0 ? " with what was said before" : "",
                        (unsigned long long)used, (unsigned long long)chat->max_seq_len);
+    if (code != SW_OK) chat->n_messages = n_messages, chat->has_pending = had_pending; /* nothing was fed */
     if (code == SW_OK) {
         uint64_t start_us = sw_now_us();
         stats->prompt_tokens = ids.count;

@@ -41,7 +41,8 @@ typedef struct sw_chat {
 sw_code sw_chat_set_system(sw_chat *chat, const char *text, sw_error *err) SW_MUST_CHECK;
 
 /* One turn: feeds the prompt, samples until an end token or max_seq_len.
- * Errors: SW_INVALID_ARGUMENT where prompt and history leave no room for a token, with the numbers. */
+ * Errors: SW_INVALID_ARGUMENT where prompt and history leave no room for a token, with the numbers: then the
+ * chat is as before. */
 sw_code sw_chat_turn(sw_chat *chat, const char *prompt, sw_text_sink *sink, void *sink_context,
                      sw_turn_stats *stats, sw_error *err) SW_MUST_CHECK;
 

@@ -168,6 +168,42 @@ static void the_length_is_exact(void **state) {
     sw_ids_free(&frame);
 }
 
+/* A reply that was cut: its last token goes first in the next turn, once; a refused turn changes nothing. */
+static void a_cut_reply_goes_on(void **state) {
+    (void)state;
+    sw_ids wanted = {0};
+    sw_turn_stats stats;
+    sw_chat chat = new_chat(0, false);
+    append_text(
+        &wanted,
+        "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n",
+        SW_ENCODE_SPECIAL);
+    assert_int_equal(sw_chat_turn(&chat, "hi", collect, NULL, &stats, &err), SW_INVALID_ARGUMENT);
+    chat.max_seq_len = wanted.count + 3;
+    OK(sw_chat_turn(&chat, "hi", collect, NULL, &stats, &err));
+    assert_false(stats.ended);
+    OK(sw_ids_append(&wanted, chat.generated.data, 3, &err));
+    for (int turn = 0; turn < 2; turn++) {
+        assert_int_equal(sw_chat_turn(&chat, "and", collect, NULL, &stats, &err), SW_INVALID_ARGUMENT);
+        append_text(&wanted, "<|im_end|>\n<|im_start|>user\nand<|im_end|>\n<|im_start|>assistant\n",
+                    SW_ENCODE_SPECIAL);
+        chat.max_seq_len = wanted.count + 2;
+        size_t before = chat.generated.count;
+        OK(sw_chat_turn(&chat, "and", collect, NULL, &stats, &err));
+        assert_int_equal(chat.generated.count - before, 2);
+        OK(sw_ids_append(&wanted, chat.generated.data + before, 2, &err));
+    }
+    assert_int_equal(sw_session_filled(session), wanted.count - 1); /* the last one is not fed yet */
+    sw_session *plain;
+    static float logits[N_VOCAB];
+    OK(sw_session_create(&plain, &decoder, cpu, &err));
+    OK(sw_session_feed(plain, wanted.data, wanted.count - 1, logits, NULL, &err));
+    for (int i = 0; i < N_VOCAB; i++) assert_float_equal(chat.logits[i], logits[i], 1e-4);
+    sw_session_destroy(plain);
+    sw_ids_free(&wanted);
+    sw_chat_free(&chat);
+}
+
 /* BR-54: the first token of all is the end. */
 static void an_end_at_once_is_an_empty_reply(void **state) {
     (void)state;
@@ -244,9 +280,13 @@ static void the_same_chat_twice(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_turns_are_one_conversation), cmocka_unit_test(the_length_is_exact),
-        cmocka_unit_test(an_end_at_once_is_an_empty_reply), cmocka_unit_test(raw_text_and_system),
-        cmocka_unit_test(a_failing_sink_ends_the_turn),     cmocka_unit_test(the_same_chat_twice),
+        cmocka_unit_test(three_turns_are_one_conversation),
+        cmocka_unit_test(the_length_is_exact),
+        cmocka_unit_test(a_cut_reply_goes_on),
+        cmocka_unit_test(an_end_at_once_is_an_empty_reply),
+        cmocka_unit_test(raw_text_and_system),
+        cmocka_unit_test(a_failing_sink_ends_the_turn),
+        cmocka_unit_test(the_same_chat_twice),
     };
     return cmocka_run_group_tests_name("chat", tests, set_up, tear_down);
 }
