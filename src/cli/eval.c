@@ -48,7 +48,6 @@ static sw_code check_options(sw_eval *e, sw_error *err) {
     if ((o->sqnr || o->plot != NULL) && e->n_recipes == (e->f32 != NULL))
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--sqnr: compares with f32: wanted a quantized recipe in --quant");
-    e->context = o->context;
     return SW_OK;
 }
 
@@ -78,6 +77,7 @@ static sw_code read_text(sw_eval *e, sw_error *err) {
 static sw_code open_inputs(sw_eval *e, sw_error *err) {
     SW_TRY(sw_checkpoint_open(&e->checkpoint, e->options, err));
     uint32_t most = e->checkpoint.model.hparams.context_max;
+    e->context = e->options->context != 0 ? e->options->context : most < 512 ? most : 512;
     if (e->context > most)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--context: %u, but %s was trained for %u positions",
                        e->context, e->checkpoint.path, most);

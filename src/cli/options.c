@@ -120,7 +120,8 @@ static const option options_list[] = {
      "with it"},
     {0, "text", "FILE", TEXT, IN_EVAL, AT(text), 0, 0,
      "perplexity on this text, in windows that don't overlap, the second half of each scored"},
-    {0, "context", "N", U32, IN_EVAL, AT(context), 4, 1 << 16, "tokens of a window (default 512)"},
+    {0, "context", "N", U32, IN_EVAL, AT(context), 4, 1 << 16,
+     "tokens of a window (default 512, or the model's positions where it has fewer)"},
     {0, "chunks", "N", U32, IN_EVAL, AT(chunks), 1, 1 << 20, "only the first N windows"},
     {0, "tasks", "FILE", TEXT, IN_EVAL, AT(tasks), 0, 0,
      "multiple-choice questions, a line each: {\"context\": TEXT, \"choices\": [TEXT, ...], \"answer\": "
@@ -279,8 +280,7 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
                             .temperature = 0.8f,
                             .top_p = 1.0f,
                             .tokens = 8,
-                            .recipes = "f32,16a8w",
-                            .context = 512};
+                            .recipes = "f32,16a8w"};
     if (argc < 2) return SW_FAIL(err, SW_INVALID_ARGUMENT, "no command given; `spillway --help` lists them");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         options->help = true;

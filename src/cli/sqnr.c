@@ -168,10 +168,10 @@ void sw_sqnr_table_free(sw_sqnr_table *table) {
 }
 
 void sw_sqnr_print(const sw_sqnr_table *table, uint32_t most, FILE *stream) {
-    fprintf(stream, "%-28s %-16s %-4s %9s %14s\n", "tensor", "op", "type", "SQNR dB", "own rounding");
+    fprintf(stream, "%-28s %-20s %-4s %9s %14s\n", "tensor", "op", "type", "SQNR dB", "own rounding");
     for (uint32_t i = 0; i < table->count && i < most; i++) {
         const sw_tensor_sqnr *r = &table->rows[i];
-        fprintf(stream, "%-28s %-16s %-4s %9.1f %14.1f\n", r->name, r->op, sw_dtype_name(r->dtype),
+        fprintf(stream, "%-28s %-20s %-4s %9.1f %14.1f\n", r->name, r->op, sw_dtype_name(r->dtype),
                 r->sqnr_db, r->own_db);
     }
 }

@@ -8,6 +8,8 @@
 
 #include "cli/sqnr.h"
 
+enum { COLOURS = 8 }; /* of gnuplot's default palette; further lines are dashed */
+
 /* A gnuplot string: in single quotes only the quote itself has to be doubled. */
 static void put_string(FILE *script, const char *text) {
     fputc('\'', script);
