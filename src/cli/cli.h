@@ -56,6 +56,11 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
 /* Compiles as the options say and leaves a bundle in options->artifact. */
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 
+/* The ids of a chat's first turn: the system message, if one is given, and the prompt, in the model's frame
+ * or with --raw as they are; appended to *ids. */
+sw_code sw_cli_first_turn(const sw_options *options, const sw_tokenizer *tokenizer, const char *prompt,
+                          sw_ids *ids, sw_error *err) SW_MUST_CHECK;
+
 /* The tokenizer of a bundle. */
 sw_code sw_cli_bundle_tokenizer(sw_bundle *bundle, sw_tokenizer **out, sw_error *err) SW_MUST_CHECK;
 

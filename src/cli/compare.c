@@ -171,19 +171,7 @@ static sw_code prompt_ids(const sw_options *options, sw_bundle *bundle, sw_ids *
                            : "I would like to learn python, could you teach me with a simple example?";
     sw_tokenizer *tokenizer;
     SW_TRY(sw_cli_bundle_tokenizer(bundle, &tokenizer, err));
-    sw_arena arena = SW_ARENA_EMPTY;
-    sw_span span = sw_span_of(text);
-    const sw_chat_message messages[2] = {
-        {sw_span_of("system"), sw_span_of(options->system_prompt != NULL ? options->system_prompt : "")},
-        {sw_span_of("user"), span}};
-    bool has_system = options->system_prompt != NULL;
-    sw_code code = SW_OK;
-    if (!options->raw)
-        code = sw_chat_render(sw_tokenizer_description(tokenizer)->chat_template, messages + !has_system,
-                              1u + has_system, 0, true, &arena, &span, err);
-    if (code == SW_OK)
-        code = sw_tokenizer_encode(tokenizer, span, SW_ENCODE_SPECIAL | SW_ENCODE_START, ids, err);
-    sw_arena_free(&arena);
+    sw_code code = sw_cli_first_turn(options, tokenizer, text, ids, err);
     sw_tokenizer_destroy(tokenizer);
     return code;
 }

@@ -93,13 +93,27 @@ static sw_code check_options(job *j, sw_error *err) {
     return choose_slc(j, err);
 }
 
+/* A prompt that leaves no room for a reply is refused before the minutes are spent. */
+static sw_code check_prompt(const job *j, sw_error *err) {
+    const sw_options *o = j->options;
+    if (o->n_prompts == 0) return SW_OK;
+    sw_ids ids = {0};
+    sw_code code = sw_cli_first_turn(o, j->checkpoint.tokenizer, o->prompts[0], &ids, err);
+    if (code == SW_OK && ids.count >= o->max_seq_len)
+        code = SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "the prompt has %zu tokens, which leaves no room for a reply: --max_seq_len is %u",
+                       ids.count, o->max_seq_len);
+    sw_ids_free(&ids);
+    return code;
+}
+
 static sw_code load(job *j, sw_error *err) {
     sw_checkpoint *c = &j->checkpoint;
     SW_TRY(sw_checkpoint_open(c, j->options, err));
     if (context_length(j->options) > c->model.hparams.context_max)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_context_len: %u, but %s was trained for %u positions",
                        context_length(j->options), c->path, c->model.hparams.context_max);
-    return SW_OK;
+    return check_prompt(j, err);
 }
 
 /* What would end the work later, tried before the minutes are spent: Qualcomm's library and the folder. */
@@ -129,13 +143,12 @@ static sw_attention_form attention_form(const job *j, uint32_t ar_len) {
 }
 
 static sw_code build(job *j, sw_error *err) {
-    sw_graph_options graphs[2];
-    uint32_t n = 0, prefill = j->options->prefill_ar_len;
-    if (strcmp(j->options->model_mode, "hybrid") == 0)
-        graphs[n++] =
-            (sw_graph_options){"prefill_forward", prefill, attention_form(j, prefill), SW_HEAD_LAST};
-    graphs[n++] = (sw_graph_options){"kv_forward", 1, attention_form(j, 1), SW_HEAD_LAST};
-    SW_TRY(sw_decoder_build(&j->decoder, j->quantized.model, context_length(j->options), graphs, n, err));
+    for (uint32_t i = 0; i < j->n_graphs; i++) {
+        j->graphs[i].attention = attention_form(j, j->graphs[i].ar_len);
+        j->graphs[i].head = SW_HEAD_LAST;
+    }
+    SW_TRY(sw_decoder_build(&j->decoder, j->quantized.model, context_length(j->options), j->graphs,
+                            j->n_graphs, err));
     return sw_decoder_verify(&j->decoder, err);
 }
 

@@ -23,6 +23,24 @@ sw_code sw_cli_bundle_tokenizer(sw_bundle *bundle, sw_tokenizer **out, sw_error 
                    n_tokens, bundle->decoder.hparams.vocab);
 }
 
+sw_code sw_cli_first_turn(const sw_options *options, const sw_tokenizer *tokenizer, const char *prompt,
+                          sw_ids *ids, sw_error *err) {
+    sw_arena arena = SW_ARENA_EMPTY;
+    sw_span text = sw_span_of(prompt);
+    bool has_system = options->system_prompt != NULL;
+    const sw_chat_message messages[2] = {
+        {sw_span_of("system"), sw_span_of(has_system ? options->system_prompt : "")},
+        {sw_span_of("user"), text}};
+    sw_code code = SW_OK;
+    if (!options->raw)
+        code = sw_chat_render(sw_tokenizer_description(tokenizer)->chat_template, messages + !has_system,
+                              1u + has_system, 0, true, &arena, &text, err);
+    if (code == SW_OK)
+        code = sw_tokenizer_encode(tokenizer, text, SW_ENCODE_SPECIAL | SW_ENCODE_START, ids, err);
+    sw_arena_free(&arena);
+    return code;
+}
+
 static sw_code print_text(void *context, sw_span text, sw_error *err) {
     (void)context;
     if (fwrite(text.data, 1, text.size, stdout) == text.size && fflush(stdout) == 0) return SW_OK;
