@@ -138,8 +138,6 @@ sw_code sw_calibration_read(sw_calibration *c, const sw_options *options, sw_che
     size_t held_out = c->text.count - c->n_used;
     if (held_out > held_out_most) held_out = held_out_most;
     c->held_out = (sw_window){c->text.data + c->text.count - held_out, (uint32_t)held_out};
-    sw_log(SW_LOG_INFO, "calibration: %zu tokens of %s in %zu windows, %zu more held out", c->n_used, c->name,
-           c->n_windows, held_out);
     if (held_out < LEAST_HELD_OUT && held_out < held_out_most)
         sw_log(SW_LOG_WARN, "%s: %zu tokens held out: what is measured on them says little", c->name,
                held_out);

@@ -16,7 +16,7 @@ typedef struct sw_calibration {
 } sw_calibration;
 
 /* The text of --calib_text, or the built-in one. held_out_most: the longest run that can be measured.
- * Says what there is, and warns where it is too little or too uniform to trust. Free in every case.
+ * Warns where it is too little or too uniform to trust. Free in every case.
  * Errors: those of reading; SW_BAD_DATA (not UTF-8, with the first wrong byte), SW_INVALID_ARGUMENT (no
  * more than a few tokens; the same few again and again; bytes that the vocabulary mostly has no token for).
  */

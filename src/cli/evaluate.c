@@ -65,17 +65,24 @@ static double ratio(const sw_evaluation *e) {
     return sw_score_perplexity(&e->quantized) / sw_score_perplexity(&e->exact);
 }
 
+/* What has more bits than the recipe, by what most likely lacks them. */
+static const char *wider(const sw_recipe *recipe) {
+    if (recipe->activation == SW_U8) return "--quant 16a8w, or ";
+    if (recipe->form.four_bit && recipe->form.scales == SW_SCALES_ROW)
+        return "--quant 16a4w_block32 or 16a8w, or ";
+    if (recipe->form.four_bit) return "a recipe with 8-bit weights, or ";
+    if (recipe->activation == SW_U16 && recipe->kv == SW_U8) return "--kv_bits 16, or ";
+    return "";
+}
+
 static void warn(const sw_evaluation *e, const sw_recipe *recipe) {
     double r = ratio(e);
-    if (!(r > SW_PERPLEXITY_RATIO_BOUND)) return;
-    const char *wider = recipe->activation == SW_U8 ? "--quant 16a8w" : "";
-    const char *kv = recipe->activation == SW_U16 && recipe->kv == SW_U8 ? "--kv_bits 16" : "";
+    if (r <= SW_PERPLEXITY_RATIO_BOUND) return; /* NaN warns */
     sw_log(SW_LOG_WARN,
            "%s has %.2f times the float model's perplexity, above the bound of %.1f: expect worse text; try "
-           "%s%s%s--calib_text with text like what the model will read; `spillway eval --sqnr` shows where "
-           "it is lost",
-           recipe->name, r, SW_PERPLEXITY_RATIO_BOUND, wider, kv,
-           wider[0] != '\0' || kv[0] != '\0' ? ", or " : "");
+           "%s--calib_text with text like what the model will read; `spillway eval --sqnr` shows where it is "
+           "lost",
+           recipe->name, r, SW_PERPLEXITY_RATIO_BOUND, wider(recipe));
 }
 
 void sw_evaluation_report(const sw_evaluation *e, const sw_recipe *recipe) {
@@ -119,7 +126,7 @@ const char *sw_evaluation_json(const sw_evaluation *e, sw_arena *arena) {
         "\"held_out_tokens\": %u, \"scored_positions\": %u, \"perplexity\": %.6g, \"perplexity_f32\": %.6g, "
         "\"perplexity_ratio\": %.6g, \"logits_sqnr_db\": %.2f, \"top1_same\": %u, \"top1_of\": %u, "
         "\"mean_kl\": %.6g, \"worst_tensors\": [%s]",
-        e->n_tokens, q->positions, json_number(sw_score_perplexity(q)), json_number(sw_score_perplexity(&e->exact)),
-        json_number(ratio(e)), sw_decibels(q->signal, q->noise), q->same_top, q->compared,
-        json_number(q->kl / q->compared), worst);
+        e->n_tokens, q->positions, json_number(sw_score_perplexity(q)),
+        json_number(sw_score_perplexity(&e->exact)), json_number(ratio(e)), sw_decibels(q->signal, q->noise),
+        q->same_top, q->compared, json_number(q->kl / q->compared), worst);
 }

@@ -7,7 +7,7 @@
 #include "cli/score.h"
 #include "cli/sqnr.h"
 
-enum { SW_EVALUATE_MOST_TOKENS = 512 };
+enum { SW_EVALUATE_MOST_TOKENS = 384 }; /* some seconds on two cores */
 
 /* Above this ratio of perplexities the compile warns. */
 #define SW_PERPLEXITY_RATIO_BOUND 1.1

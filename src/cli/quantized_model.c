@@ -24,6 +24,8 @@ sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe,
 sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration *calibration,
                                      const sw_checkpoint *checkpoint, sw_error *err) {
     if (!sw_dtype_quantized(q->recipe.activation)) return SW_OK;
+    sw_log(SW_LOG_INFO, "calibration: %zu tokens of %s in %zu windows, %u more held out", calibration->n_used,
+           calibration->name, calibration->n_windows, calibration->held_out.n_tokens);
     return sw_calibrate(&q->ranges, q->model, checkpoint->cpu, calibration->windows, calibration->n_windows,
                         err);
 }
