@@ -1,4 +1,4 @@
-/* verify.c: checks a graph against one table of types and one shape rule an op. */
+/* verify.c: checks a graph's order, names and border, and one shape rule an op. */
 #include "graph/verify.h"
 
 #include <math.h>
@@ -6,38 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Types that an op takes: in0, in1, out. What isn't here isn't lowered and has no kernel. Source: measured on
- * Qualcomm's compiler, QAIRT 2.51. Ops whose types are all equal, and movement ops, stand below. */
-typedef struct type_rule {
-    sw_op_type op;
-    sw_dtype in0, in1, out;
-    unsigned bits; /* of s8 weights, and whose scales they have; 0: in1 is no weight */
-    sw_scales scales;
-} type_rule;
-
-static const type_rule type_rules[] = {
-    {SW_OP_FULLY_CONNECTED, SW_F32, SW_F32, SW_F32, 0, 0},
-    {SW_OP_FULLY_CONNECTED, SW_F16, SW_F16, SW_F16, 0, 0},
-    {SW_OP_FULLY_CONNECTED, SW_F16, SW_S8, SW_F16, 8, SW_SCALES_ROW},
-    {SW_OP_FULLY_CONNECTED, SW_F16, SW_S8, SW_F16, 4, SW_SCALES_ROW},
-    {SW_OP_FULLY_CONNECTED, SW_F16, SW_S8, SW_F16, 8, SW_SCALES_FLOAT_BLOCK},
-    {SW_OP_FULLY_CONNECTED, SW_F16, SW_S8, SW_F16, 4, SW_SCALES_FLOAT_BLOCK},
-    {SW_OP_FULLY_CONNECTED, SW_U8, SW_S8, SW_U8, 8, SW_SCALES_ROW},
-    {SW_OP_FULLY_CONNECTED, SW_U8, SW_S8, SW_U8, 4, SW_SCALES_ROW},
-    {SW_OP_FULLY_CONNECTED, SW_U16, SW_S8, SW_U16, 8, SW_SCALES_ROW},
-    {SW_OP_FULLY_CONNECTED, SW_U16, SW_S8, SW_U16, 4, SW_SCALES_ROW},
-    {SW_OP_MATMUL, SW_U8, SW_S8, SW_U8, 4, SW_SCALES_BLOCKWISE}, /* wrong in FullyConnected */
-    {SW_OP_MATMUL, SW_U16, SW_S8, SW_U16, 4, SW_SCALES_BLOCKWISE},
-    {SW_OP_MATMUL, SW_F32, SW_F32, SW_F32, 0, 0},
-    {SW_OP_MATMUL, SW_F16, SW_F16, SW_F16, 0, 0},
-    {SW_OP_MATMUL, SW_U8, SW_U8, SW_U8, 0, 0},
-    {SW_OP_MATMUL, SW_U16, SW_U8, SW_U16, 0, 0},
-    {SW_OP_MATMUL, SW_U16, SW_U16, SW_U16, 0, 0},
-    {SW_OP_CONVERT, SW_U8, SW_U8, SW_U16, 0, 0},
-    {SW_OP_CONVERT, SW_U16, SW_U16, SW_U8, 0, 0},
-    {SW_OP_CONVERT, SW_F32, SW_F32, SW_F16, 0, 0},
-    {SW_OP_CONVERT, SW_F16, SW_F16, SW_F32, 0, 0},
-};
+#include "graph/verify_parts.h"
 
 typedef struct check {
     const sw_graph *graph;
@@ -64,56 +33,6 @@ static bool same_dims(const sw_tensor *a, const sw_tensor *b) {
 
 static bool same_encoding(const sw_tensor *a, const sw_tensor *b) {
     return a->encoding.scale == b->encoding.scale && a->encoding.offset == b->encoding.offset;
-}
-
-static bool fits_rule(const type_rule *r, const sw_tensor *x, const sw_tensor *w, const sw_tensor *y) {
-    if (r->in0 != x->dtype || r->in1 != w->dtype || r->out != y->dtype) return false;
-    return r->bits == 0 || (r->bits == (w->form.four_bit ? 4 : 8) && r->scales == w->form.scales);
-}
-
-/* What the rules of the op allow behind in0's type. */
-static void list_allowed(sw_op_type op, sw_dtype in0, char *out, size_t capacity) {
-    size_t n = 0;
-    for (int any = 0; any < 2 && n == 0; any++) /* no rule has that in0: all of them */
-        for (size_t i = 0; i < sizeof type_rules / sizeof *type_rules; i++) {
-            const type_rule *r = &type_rules[i];
-            if (r->op != op || (r->in0 != in0 && any == 0) || n + 1 >= capacity) continue;
-            n += (size_t)snprintf(out + n, capacity - n, "%s%s, %s", n > 0 ? "; " : "", sw_dtype_name(r->in0),
-                                  sw_dtype_name(r->in1));
-            if (r->bits > 0 && n < capacity)
-                n += (size_t)snprintf(out + n, capacity - n, " (%u bits, %s)", r->bits,
-                                      sw_scales_name(r->scales));
-            if (n < capacity) n += (size_t)snprintf(out + n, capacity - n, " -> %s", sw_dtype_name(r->out));
-        }
-}
-
-static sw_code check_types(const check *c) {
-    const sw_op *op = c->op;
-    bool listed = false, ok = false;
-    for (size_t i = 0; i < sizeof type_rules / sizeof *type_rules; i++) {
-        if (type_rules[i].op != op->type) continue;
-        listed = true;
-        const sw_tensor *in1 = op->n_inputs > 1 ? c->in[1] : c->in[0];
-        ok = ok || fits_rule(&type_rules[i], c->in[0], in1, c->out);
-    }
-    if (!listed) { /* all of one type, but for Gather's indices */
-        ok = c->out->dtype == c->in[0]->dtype;
-        for (uint32_t i = 1; i < op->n_inputs; i++)
-            ok = ok && c->in[i]->dtype == (op->type == SW_OP_GATHER ? SW_I32 : c->in[0]->dtype);
-    }
-    if (ok) return SW_OK;
-    char have[256] = "", allowed[512] = "", form[SW_WEIGHT_FORM_BYTES];
-    int n = 0;
-    for (uint32_t i = 0; i < op->n_inputs && n < 150; i++) {
-        const sw_tensor *t = c->in[i];
-        n += snprintf(have + n, sizeof have - (size_t)n, "%s%s", i > 0 ? ", " : "", sw_dtype_name(t->dtype));
-        if (t->dtype == SW_S8 && t->kind == SW_TENSOR_CONSTANT)
-            n += snprintf(have + n, sizeof have - (size_t)n, " (`%.64s`: %s)", t->name,
-                          sw_weight_form_text(t->form, form));
-    }
-    snprintf(have + n, sizeof have - (size_t)n, " -> %s", sw_dtype_name(c->out->dtype));
-    if (listed) list_allowed(op->type, c->in[0]->dtype, allowed, sizeof allowed);
-    return BAD(c, "types %s, allowed: %s", have, listed ? allowed : "one type for all");
 }
 
 /* Numpy's broadcast of a and b gives out? */
@@ -251,77 +170,6 @@ static sw_code check_movement(const check *c) {
     return SW_OK;
 }
 
-static sw_code check_form(const sw_graph *graph, const sw_tensor *t, sw_error *err) {
-    const sw_weight_form *f = &t->form;
-    char text[SW_WEIGHT_FORM_BYTES];
-    if ((unsigned)f->scales >= SW_SCALES_COUNT)
-        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: no such form of weights", graph->name, t->name);
-    bool blocks = f->scales != SW_SCALES_ROW, size = f->block == 16 || f->block == 32 || f->block == 64;
-    if (!blocks && !f->four_bit && f->block == 0) return SW_OK;
-    if (t->dtype != SW_S8 || t->rank != 2)
-        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: %s of rank %u can't have the form %s, an s8 matrix can",
-                       graph->name, t->name, sw_dtype_name(t->dtype), t->rank, sw_weight_form_text(*f, text));
-    if (blocks ? !size || t->dims[1] % f->block != 0 : f->block != 0)
-        return SW_FAIL(
-            err, SW_BAD_DATA,
-            "%s: `%s`: rows of %u in blocks of %u, wanted blocks of 16, 32 or 64 that divide a row",
-            graph->name, t->name, t->dims[1], f->block);
-    return SW_OK;
-}
-
-/* The scales that a form needs are there and legal; none of them where the data isn't there yet. */
-static sw_code check_scales(const sw_graph *graph, const sw_tensor *t, sw_error *err) {
-    bool blocks = t->form.scales != SW_SCALES_ROW, floats = t->form.scales == SW_SCALES_FLOAT_BLOCK;
-    size_t n = blocks ? (size_t)t->dims[0] * (t->dims[1] / t->form.block) : 0;
-    if (t->data != NULL && ((!floats && t->channel_scales == NULL) || (floats && t->block_scales == NULL) ||
-                            (blocks && !floats && t->block_steps == NULL)))
-        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: has data, but not its scales", graph->name, t->name);
-    for (uint32_t i = 0; t->channel_scales != NULL && i < t->dims[0]; i++)
-        if (!(t->channel_scales[i] > 0) || !isfinite(t->channel_scales[i]))
-            return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: scale of row %u is %g, wanted finite and above 0",
-                           graph->name, t->name, i, (double)t->channel_scales[i]);
-    for (size_t i = 0; floats && t->block_scales != NULL && i < n; i++)
-        if ((t->block_scales[i] & 0x7c00) == 0x7c00)
-            return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: scale of block %zu is no finite number", graph->name,
-                           t->name, i);
-    for (size_t i = 0; blocks && t->block_steps != NULL && i < n; i++)
-        if (t->block_steps[i] < 1 || t->block_steps[i] > 16)
-            return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: step of block %zu is %u, wanted 1 to 16", graph->name,
-                           t->name, i, t->block_steps[i]);
-    return SW_OK;
-}
-
-static sw_code check_tensor(const sw_graph *graph, const sw_tensor *t, sw_error *err) {
-    if (t->rank < 1 || t->rank > SW_MAX_RANK)
-        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: rank %u, wanted 1 to %d", graph->name, t->name, t->rank,
-                       SW_MAX_RANK);
-    uint64_t elements = 1;
-    for (uint32_t i = 0; i < t->rank; i++) {
-        elements *= t->dims[i]; /* each factor is below 2^32 and the product is checked at every step */
-        if (elements == 0 || elements > UINT32_MAX)
-            return SW_FAIL(err, SW_BAD_DATA,
-                           "%s: `%s`: dimension %u is %u, a tensor has 1 to 2^32 - 1 elements", graph->name,
-                           t->name, i, t->dims[i]);
-    }
-    bool matrix = t->kind == SW_TENSOR_CONSTANT && t->role == SW_ROLE_WEIGHT;
-    if (!sw_dtype_quantized(t->dtype)) return SW_OK;
-    if (matrix || t->channel_scales != NULL) {
-        SW_TRY(check_form(graph, t, err));
-        if (t->data == NULL || t->channel_scales != NULL || t->block_scales != NULL)
-            return check_scales(graph, t, err);
-    }
-    if (t->kind == SW_TENSOR_CONSTANT && t->data == NULL) return SW_OK; /* its encoding comes with its data */
-    if (!(t->encoding.scale > 0) || !isfinite(t->encoding.scale))
-        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: scale %g, wanted finite and above 0", graph->name,
-                       t->name, (double)t->encoding.scale);
-    if (-(int64_t)t->encoding.offset < sw_dtype_min(t->dtype) ||
-        -(int64_t)t->encoding.offset > sw_dtype_max(t->dtype))
-        return SW_FAIL(err, SW_BAD_DATA, "%s: `%s`: offset %d, wanted %d to %d for %s", graph->name, t->name,
-                       t->encoding.offset, -sw_dtype_max(t->dtype), -sw_dtype_min(t->dtype),
-                       sw_dtype_name(t->dtype));
-    return SW_OK;
-}
-
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -361,7 +209,7 @@ static sw_code check_ops(const sw_graph *graph, bool *made, sw_error *err) {
         c.out = graph->tensors[op->outputs[0]];
         if (made[op->outputs[0]]) return BAD(&c, "writes `%s`, which has a value already", c.out->name);
         made[op->outputs[0]] = true;
-        SW_TRY(check_types(&c));
+        SW_TRY(sw_verify_op_types(graph, op, err));
         SW_TRY(check_shapes(&c));
         SW_TRY(check_movement(&c));
     }
@@ -372,7 +220,7 @@ static sw_code check_ops(const sw_graph *graph, bool *made, sw_error *err) {
 }
 
 sw_code sw_graph_verify(const sw_graph *graph, sw_error *err) {
-    for (uint32_t i = 0; i < graph->n_tensors; i++) SW_TRY(check_tensor(graph, graph->tensors[i], err));
+    for (uint32_t i = 0; i < graph->n_tensors; i++) SW_TRY(sw_verify_tensor(graph, graph->tensors[i], err));
     const char **names = calloc(graph->n_tensors + 1u, sizeof *names);
     bool *made = calloc(graph->n_tensors + 1u, sizeof *made);
     sw_code code = SW_OK;

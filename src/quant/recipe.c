@@ -21,7 +21,7 @@ static const struct {
     {{"16a8w", SW_U16, SW_U8, SW_S8, SW_U16, true, ROWS_8, NULL, 0}, 8, 16},
     {{"8a8w", SW_U8, SW_U8, SW_S8, SW_U8, true, ROWS_8, NULL, 0}, 8, 0},
     {{"16a4w", SW_U16, SW_U8, SW_S8, SW_U16, true, {SW_SCALES_ROW, true, 0}, head_rows_8, 2}, 8, 16},
-    {{"16a4w_block32", SW_U16, SW_U8, SW_S8, SW_U16, true, {SW_SCALES_BLOCKWISE, true, 32}, head_rows_8, 2},
+    {{"16a4w_block32", SW_U16, SW_U8, SW_S8, SW_U16, false, {SW_SCALES_BLOCKWISE, true, 32}, head_rows_8, 2},
      8,
      16},
     {{"f16", SW_F16, SW_F16, SW_F16, SW_F16, false, ROWS_8, NULL, 0}, 16, 0},
