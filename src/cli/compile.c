@@ -65,7 +65,11 @@ static sw_code check_options(job *j, sw_error *err) {
     if (o->soc == NULL)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "no SoC given: wanted --soc_model NAME, for example SM8750");
     SW_TRY(sw_soc_get(o->soc, &j->soc, err));
-    SW_TRY(sw_recipe_find(&j->recipe, o->quant, o->kv_bits, err));
+    SW_TRY(sw_recipe_load(&j->recipe, o->quant, o->kv_bits, &j->arena, err));
+    if (sw_recipe_has_scales(&j->recipe, SW_SCALES_FLOAT_BLOCK) && j->soc->htp_arch < 69)
+        return SW_FAIL(err, SW_UNSUPPORTED,
+                       "recipe %s: blocks of weights with f16 scales need a V69 or later, %s has a V%u",
+                       j->recipe.name, j->soc->name, j->soc->htp_arch);
     if (strcmp(o->model_mode, "lookahead") == 0)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--model_mode lookahead: not yet in this build, wanted hybrid or kv");
@@ -163,6 +167,7 @@ static sw_code put_constant(void *writer, sw_tensor *t, const void *data, sw_err
 /* Types and encodings, then the constants one by one into the bundle's weights. */
 static sw_code quantize(job *j, sw_error *err) {
     SW_TRY(sw_quantize_types(&j->decoder, &j->recipe, j->quantized.ranges, err));
+    SW_TRY(sw_decoder_verify(&j->decoder, err)); /* a recipe that the HTP can't do ends here */
     SW_TRY(sw_bundle_writer_begin_weights(j->writer, &j->decoder, err));
     SW_TRY(sw_quantize_constants(&j->decoder, j->checkpoint.pool, put_constant, j->writer, err));
     SW_TRY(sw_bundle_writer_end_weights(j->writer, err));

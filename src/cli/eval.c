@@ -22,7 +22,7 @@ static sw_code add_recipe(sw_eval *e, const char *name, sw_error *err) {
     sw_eval_recipe *r = &e->recipes[e->n_recipes];
     r->name = name, r->is_f32 = strcmp(name, "f32") == 0;
     if (!r->is_f32) {
-        sw_code code = sw_recipe_find(&r->recipe, name, e->options->kv_bits, err);
+        sw_code code = sw_recipe_load(&r->recipe, name, e->options->kv_bits, &e->arena, err);
         if (code != SW_OK) return sw_error_prefix(err, "--quant (f32 or a recipe)");
     }
     e->n_recipes++;

@@ -57,7 +57,8 @@ static const option options_list[] = {
     {0, "decoder_model", "NAME", TEXT, BUILDS | IN_EVAL, AT(decoder_model), 0, 0,
      "a model by name: smollm2_135m; without --model its fetched file is taken"},
     {0, "quant", "RECIPE", TEXT, BUILDS, AT(quant), 0, 0,
-     "16a8w (default), 8a8w, 16a4w, 16a4w_block32, f16, f16a8w, f16a8w_block32 or f16a4w_block32"},
+     "16a8w (default), 8a8w, 16a4w, 16a4w_block32, f16, f16a8w, f16a8w_block32, f16a4w_block32, or a recipe "
+     "FILE.json"},
     {0, "kv_bits", "N", U32, BUILDS | IN_EVAL, AT(kv_bits), 8, 16,
      "bits of the KV cache: 8 (default) or 16; f16 keeps f16"},
     {0, "rotate", "ON", TEXT, BUILDS | IN_EVAL, AT(rotate), 0, 0,

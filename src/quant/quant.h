@@ -7,27 +7,44 @@
 #include "device/device.h"
 #include "graph/decoder.h"
 
-/* Matrices whose names match have another type or form. */
+/* Constants whose names match have another type or form; * is any run of characters, also an empty one. */
 typedef struct sw_weight_rule {
-    const char *match; /* "layer_*.down_proj": * is any run of characters, also an empty one */
+    const char *match; /* "layer_*.down_proj" */
     sw_dtype type;
     sw_weight_form form; /* of SW_S8 */
 } sw_weight_rule;
 
-/* A recipe: the type of each role. */
+/* Activations whose range names match, and that an op of that type makes, have another type. */
+typedef struct sw_activation_rule {
+    const char *match;
+    sw_op_type op; /* SW_OP_COUNT: whatever makes them, the host too */
+    sw_dtype type;
+} sw_activation_rule;
+
+/* A recipe: the type of each role, and exceptions: of rules that match, the last one counts. With tied
+ * embeddings the head's constant is "embedding". */
 typedef struct sw_recipe {
     const char *name;                       /* "16a8w", "8a8w", "f16" */
     sw_dtype activation, kv, weight, gamma; /* f16: all SW_F16 */
     bool rotate;         /* wants the model of sw_rotate_model: integers can't reach its outliers else */
     sw_weight_form form; /* of weights in SW_S8 */
-    const sw_weight_rule *rules; /* [n_rules], exceptions; the last that matches counts. With tied embeddings
-                                  * the head is "embedding" */
-    uint32_t n_rules;
+    const sw_weight_rule *weight_rules;
+    uint32_t n_weight_rules;
+    const sw_activation_rule *activation_rules;
+    uint32_t n_activation_rules;
 } sw_recipe;
 
 /* The recipe of that name with KV of kv_bits (0: the recipe's default). SW_INVALID_ARGUMENT for another name
  * or width, with the legal ones. */
 sw_code sw_recipe_find(sw_recipe *out, const char *name, unsigned kv_bits, sw_error *err) SW_MUST_CHECK;
+
+/* The same for "FILE.json", a recipe file: docs/recipes.md. What it holds lives in the arena.
+ * Errors also: those of reading; SW_BAD_DATA with file, key, value and what is legal. */
+sw_code sw_recipe_load(sw_recipe *out, const char *name_or_file, unsigned kv_bits, sw_arena *arena,
+                       sw_error *err) SW_MUST_CHECK;
+
+/* True where some of its weights have scales of that kind. */
+bool sw_recipe_has_scales(const sw_recipe *recipe, sw_scales scales);
 
 /* What calibration saw, by sw_tensor.range. */
 typedef struct sw_ranges sw_ranges;

@@ -18,15 +18,25 @@ static const struct {
     sw_recipe recipe;
     unsigned kv_bits, other_kv_bits;
 } recipes[] = {
-    {{"16a8w", SW_U16, SW_U8, SW_S8, SW_U16, true, ROWS_8, NULL, 0}, 8, 16},
-    {{"8a8w", SW_U8, SW_U8, SW_S8, SW_U8, true, ROWS_8, NULL, 0}, 8, 0},
-    {{"16a4w", SW_U16, SW_U8, SW_S8, SW_U16, true, {SW_SCALES_ROW, true, 0}, head_rows_8, 2}, 8, 16},
-    {{"16a4w_block32", SW_U16, SW_U8, SW_S8, SW_U16, false, {SW_SCALES_BLOCKWISE, true, 32}, head_rows_8, 2},
+    {{"16a8w", SW_U16, SW_U8, SW_S8, SW_U16, true, ROWS_8, NULL, 0, NULL, 0}, 8, 16},
+    {{"8a8w", SW_U8, SW_U8, SW_S8, SW_U8, true, ROWS_8, NULL, 0, NULL, 0}, 8, 0},
+    {{"16a4w", SW_U16, SW_U8, SW_S8, SW_U16, true, {SW_SCALES_ROW, true, 0}, head_rows_8, 2, NULL, 0}, 8, 16},
+    {{"16a4w_block32",
+      SW_U16,
+      SW_U8,
+      SW_S8,
+      SW_U16,
+      false,
+      {SW_SCALES_BLOCKWISE, true, 32},
+      head_rows_8,
+      2,
+      NULL,
+      0},
      8,
      16},
-    {{"f16", SW_F16, SW_F16, SW_F16, SW_F16, false, ROWS_8, NULL, 0}, 16, 0},
-    {{"f16a8w", SW_F16, SW_F16, SW_S8, SW_F16, false, ROWS_8, NULL, 0}, 16, 0},
-    {{"f16a8w_block32", SW_F16, SW_F16, SW_S8, SW_F16, false, BLOCKS_8, NULL, 0}, 16, 0},
+    {{"f16", SW_F16, SW_F16, SW_F16, SW_F16, false, ROWS_8, NULL, 0, NULL, 0}, 16, 0},
+    {{"f16a8w", SW_F16, SW_F16, SW_S8, SW_F16, false, ROWS_8, NULL, 0, NULL, 0}, 16, 0},
+    {{"f16a8w_block32", SW_F16, SW_F16, SW_S8, SW_F16, false, BLOCKS_8, NULL, 0, NULL, 0}, 16, 0},
     {{"f16a4w_block32",
       SW_F16,
       SW_F16,
@@ -35,7 +45,9 @@ static const struct {
       false,
       {SW_SCALES_FLOAT_BLOCK, true, 32},
       head_blocks_8,
-      2},
+      2,
+      NULL,
+      0},
      16,
      0},
 };
@@ -60,4 +72,11 @@ sw_code sw_recipe_find(sw_recipe *out, const char *name, unsigned kv_bits, sw_er
         return SW_OK;
     }
     return SW_FAIL(err, SW_INVALID_ARGUMENT, "no recipe `%s`; there are %s", name, names);
+}
+
+bool sw_recipe_has_scales(const sw_recipe *recipe, sw_scales scales) {
+    bool has = recipe->weight == SW_S8 && recipe->form.scales == scales;
+    for (uint32_t i = 0; i < recipe->n_weight_rules; i++)
+        has = has || (recipe->weight_rules[i].type == SW_S8 && recipe->weight_rules[i].form.scales == scales);
+    return has;
 }

@@ -56,12 +56,20 @@ static bool matches(const char *pattern, const char *name) {
     }
 }
 
-static void apply_rules(const sw_recipe *recipe, sw_tensor *constant) {
+static void type_activation(const sw_recipe *recipe, sw_tensor *t, sw_op_type made_by) {
+    for (uint32_t i = 0; i < recipe->n_activation_rules; i++) {
+        const sw_activation_rule *rule = &recipe->activation_rules[i];
+        if ((rule->op == SW_OP_COUNT || rule->op == made_by) && matches(rule->match, t->range))
+            t->dtype = rule->type;
+    }
+}
+
+static void type_matrix(const sw_recipe *recipe, sw_tensor *constant) {
     constant->form = recipe->form;
-    for (uint32_t i = 0; i < recipe->n_rules; i++) {
-        if (!matches(recipe->rules[i].match, constant->name)) continue;
-        constant->dtype = recipe->rules[i].type;
-        constant->form = recipe->rules[i].form;
+    for (uint32_t i = 0; i < recipe->n_weight_rules; i++) {
+        if (!matches(recipe->weight_rules[i].match, constant->name)) continue;
+        constant->dtype = recipe->weight_rules[i].type;
+        constant->form = recipe->weight_rules[i].form;
     }
     if (constant->dtype != SW_S8) constant->form = (sw_weight_form){0};
 }
@@ -209,6 +217,12 @@ static sw_code type_graph(typing *t, sw_graph *graph) {
             return SW_FAIL(t->err, SW_INVALID_ARGUMENT, "%s: `%s` is %s already; a float graph is wanted",
                            graph->name, tensor->name, sw_dtype_name(tensor->dtype));
         tensor->dtype = type_of_role(t->recipe, tensor->role);
+        if (tensor->role == SW_ROLE_ACTIVATION && tensor->kind == SW_TENSOR_INPUT)
+            type_activation(t->recipe, tensor, SW_OP_COUNT);
+    }
+    for (uint32_t i = 0; i < graph->n_ops; i++) {
+        sw_tensor *made = graph->tensors[graph->ops[i].outputs[0]];
+        if (made->role == SW_ROLE_ACTIVATION) type_activation(t->recipe, made, graph->ops[i].type);
     }
     SW_TRY(insert_converts(graph, t->err));
     for (uint32_t i = 0; i < graph->n_tensors; i++)
@@ -224,7 +238,8 @@ static sw_code assign(typing *t, const sw_ranges *ranges) {
     for (uint32_t i = 0; i < t->decoder->n_constants; i++) {
         sw_tensor *constant = t->decoder->constants[i];
         constant->dtype = type_of_role(t->recipe, constant->role);
-        if (constant->role == SW_ROLE_WEIGHT) apply_rules(t->recipe, constant);
+        if (constant->role == SW_ROLE_WEIGHT) type_matrix(t->recipe, constant);
+        if (constant->role == SW_ROLE_GAMMA) type_activation(t->recipe, constant, SW_OP_COUNT);
     }
     for (uint32_t i = 0; i < t->decoder->n_graphs; i++) SW_TRY(type_graph(t, t->decoder->graphs[i]));
     return SW_OK;
