@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/sha256.h"
 #include "cli/cli.h"
 
 enum { OF_WINDOWS, OF_TASKS };
@@ -95,41 +94,45 @@ static sw_code add_file(sw_sha256 *s, const char *path, sw_error *err) {
     return SW_OK;
 }
 
-/* What a result depends on beside its recipe's name. */
+/* What calibration and recipe add to what a quantized result depends on. */
+static sw_code add_quantization(sw_sha256 *s, const sw_options *o, const sw_eval_recipe *r, sw_error *err) {
+    char text[128];
+    snprintf(text, sizeof text, "|%u|%u|%s|", o->kv_bits, o->calib_samples,
+             o->rotate != NULL ? o->rotate : "");
+    sw_sha256_update(s, text, strlen(text));
+    if (strchr(r->name, '.') != NULL) SW_TRY(add_file(s, r->name, err)); /* a recipe file */
+    if (o->calib_text != NULL) return add_file(s, o->calib_text, err);
+    size_t size;
+    const char *built_in = sw_calibration_default_text(&size);
+    sw_sha256_update(s, built_in, size);
+    return SW_OK;
+}
+
 static sw_code make_digests(sw_eval *e, sw_error *err) {
     const sw_options *o = e->options;
     if (o->resume == NULL) return SW_OK;
-    sw_sha256 model, calibration, s;
-    char text[128];
+    sw_sha256 model, of_kind;
+    char text[64];
     sw_sha256_init(&model);
     SW_TRY(add_file(&model, e->checkpoint.path, err));
     for (int kind = 0; kind < 2; kind++) {
         const char *file = kind == OF_WINDOWS ? o->text : o->tasks;
         if (file == NULL) continue;
-        s = model;
-        SW_TRY(add_file(&s, file, err));
+        of_kind = model;
+        SW_TRY(add_file(&of_kind, file, err));
         snprintf(text, sizeof text, "|%s|%u", SW_VERSION, kind == OF_WINDOWS ? e->context : 0);
-        sw_sha256_update(&s, text, strlen(text));
-        calibration = s;
-        sw_sha256_final(&s, e->digests[kind][0]);
-        snprintf(text, sizeof text, "|%u|%u|%s|", o->kv_bits, o->calib_samples,
-                 o->rotate != NULL ? o->rotate : "");
-        sw_sha256_update(&calibration, text, strlen(text));
-        if (o->calib_text != NULL) {
-            SW_TRY(add_file(&calibration, o->calib_text, err));
-        } else {
-            size_t size;
-            const char *built_in = sw_calibration_default_text(&size);
-            sw_sha256_update(&calibration, built_in, size);
+        sw_sha256_update(&of_kind, text, strlen(text));
+        for (uint32_t i = 0; i < e->n_recipes; i++) {
+            sw_sha256 s = of_kind;
+            if (!e->recipes[i].is_f32) SW_TRY(add_quantization(&s, o, &e->recipes[i], err));
+            sw_sha256_final(&s, e->recipes[i].digests[kind]);
         }
-        sw_sha256_final(&calibration, e->digests[kind][1]);
     }
     return SW_OK;
 }
 
-static sw_eval_key key_of(const sw_eval *e, const sw_eval_recipe *r, int kind, uint32_t number) {
-    return (sw_eval_key){kind == OF_WINDOWS ? "window" : "task", r->name, number,
-                         e->digests[kind][!r->is_f32]};
+static sw_eval_key key_of(const sw_eval_recipe *r, int kind, uint32_t number) {
+    return (sw_eval_key){kind == OF_WINDOWS ? "window" : "task", r->name, number, r->digests[kind]};
 }
 
 /* The first recipe that needs integers brings the calibration; the others share what they can of it. */
@@ -179,7 +182,7 @@ static bool score_from_json(const json_t *values, sw_score *s) {
 
 /* A recorded score serves where it was compared with f32, or needn't be. */
 static bool have_window(const sw_eval *e, const sw_eval_recipe *r, uint32_t window, sw_score *s) {
-    sw_eval_key key = key_of(e, r, OF_WINDOWS, window);
+    sw_eval_key key = key_of(r, OF_WINDOWS, window);
     if (!score_from_json(sw_eval_record_find(e->record, &key), s)) return false;
     return r->is_f32 || e->f32 == NULL || s->compared == s->positions;
 }
@@ -198,7 +201,7 @@ static sw_code run_window(sw_eval *e, sw_eval_recipe *r, const int32_t *ids, flo
 }
 
 static sw_code keep_window(sw_eval *e, sw_eval_recipe *r, uint32_t window, const sw_score *s, sw_error *err) {
-    sw_eval_key key = key_of(e, r, OF_WINDOWS, window);
+    sw_eval_key key = key_of(r, OF_WINDOWS, window);
     sw_log(SW_LOG_VERBOSE, "window %u, %s: perplexity %.4f", window, r->name, sw_score_perplexity(s));
     return sw_eval_record_put(e->record, &key, score_to_json(s), err);
 }
@@ -264,7 +267,7 @@ static sw_code measure_text(sw_eval *e, sw_error *err) {
 static sw_code answer(sw_eval *e, sw_eval_recipe *r, uint32_t number, float *logits, bool *right,
                       sw_error *err) {
     const sw_task *task = &e->tasks.tasks[number];
-    sw_eval_key key = key_of(e, r, OF_TASKS, number);
+    sw_eval_key key = key_of(r, OF_TASKS, number);
     const json_t *known = sw_eval_record_find(e->record, &key);
     double scores[SW_MAX_CHOICES];
     int chosen;
@@ -318,12 +321,14 @@ static sw_code measure_tasks(sw_eval *e, sw_error *err) {
     return code;
 }
 
-/* FILE.svg, or with several recipes FILE.<recipe>.svg. */
+/* FILE.svg, or with several recipes FILE.<recipe, without its folder>.svg. */
 static const char *plot_path(sw_eval *e, const sw_eval_recipe *r) {
     const char *path = e->options->plot, *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
     if (e->n_recipes - (e->f32 != NULL) == 1) return path;
     if (dot == NULL || (slash != NULL && dot < slash)) dot = path + strlen(path);
-    return sw_arena_printf(&e->arena, "%.*s.%s%s", (int)(dot - path), path, r->name, dot);
+    const char *folder_end = strrchr(r->name, '/');
+    return sw_arena_printf(&e->arena, "%.*s.%s%s", (int)(dot - path), path,
+                           folder_end != NULL ? folder_end + 1 : r->name, dot);
 }
 
 static sw_code measure_tensors(sw_eval *e, sw_error *err) {

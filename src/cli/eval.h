@@ -2,6 +2,7 @@
 #ifndef SW_CLI_EVAL_H
 #define SW_CLI_EVAL_H
 
+#include "base/sha256.h"
 #include "cli/eval_record.h"
 #include "cli/quantized_model.h"
 #include "cli/score.h"
@@ -15,7 +16,8 @@ typedef struct sw_eval_recipe {
     const char *name; /* "f32" or a recipe's */
     bool is_f32;
     sw_recipe recipe;
-    bool ready; /* the three below are there */
+    char digests[2][SW_SHA256_HEX_BYTES]; /* of all that results depend on: of windows, of tasks */
+    bool ready;                           /* the three below are there */
     sw_quantized_model quantized;
     sw_decoder decoder; /* of a whole window; has the quantized constants */
     sw_decoder shorter; /* of a task, with the same constants */
@@ -39,7 +41,6 @@ typedef struct sw_eval {
     uint32_t context, n_windows;
     sw_tasks tasks;
     sw_eval_record *record;
-    char digests[2][2][65]; /* what results depend on: [of windows, of tasks][of f32, of others] */
 } sw_eval;
 
 /* Window `number` of the text, as llama.cpp's perplexity cuts it: context ids that overlap with no other's.

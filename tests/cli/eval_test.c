@@ -234,6 +234,25 @@ static void a_run_goes_on(void **state) {
     ran_free(&whole);
 }
 
+/* A recipe file counts by what it holds, not by its name. */
+static void a_changed_recipe_is_another(void **state) {
+    (void)state;
+    static const char *const contents[] = {"{}", "{}", "{\"base\": \"8a8w\"}"};
+    double perplexity[3];
+    for (int i = 0; i < 3; i++) {
+        char path[200];
+        snprintf(path, sizeof path, "%s", write_file("mine.json", contents[i], strlen(contents[i])));
+        ran r = EVAL(in_folder("recipes.jsonl"), "1", "--text", text, "--quant", path);
+        json_t *all = read_json(&r);
+        assert_int_equal(real(recipe_of(all, 0), "windows_run"), i == 1 ? 0 : 1);
+        perplexity[i] = real(recipe_of(all, 0), "perplexity");
+        json_decref(all);
+        ran_free(&r);
+    }
+    near(perplexity[0], perplexity[1], 0);
+    assert_true(fabs(perplexity[2] / perplexity[0] - 1) > 1e-4);
+}
+
 static void records_of_others_are_left_alone(void **state) {
     (void)state;
     static const char *const contents[] = {
@@ -459,6 +478,7 @@ int main(void) {
         cmocka_unit_test(perplexity_is_the_one_computed_here),
         cmocka_unit_test(quantized_ones_are_near_f32),
         cmocka_unit_test(a_run_goes_on),
+        cmocka_unit_test(a_changed_recipe_is_another),
         cmocka_unit_test(records_of_others_are_left_alone),
         cmocka_unit_test(tasks_are_scored_by_the_mean),
         cmocka_unit_test(malformed_tasks),
