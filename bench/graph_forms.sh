@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles SmolLM2-135M for SM8750 in several forms and prints a table of what Qualcomm's compiler says of each graph.
-# usage: bench/graph_forms.sh [BUILD_FOLDER] > docs/graph-forms.tsv        (about 8 minutes on two cores)
+# usage: bench/graph_forms.sh [BUILD_FOLDER] > docs/graph-forms.tsv        (about 16 minutes on two cores)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 spillway=${1:-build/release}/spillway
@@ -24,6 +24,11 @@ measure 16a8w 32 128 8 grouped
 measure 16a8w 32 128 8 per_kv_head
 measure 8a8w 32 128 8 grouped
 measure f16 32 128 8 grouped
+measure 16a4w 32 128 8 grouped
+measure 16a4w_block32 32 128 8 grouped
+measure f16a8w 32 128 8 grouped
+measure f16a8w_block32 32 128 8 grouped
+measure f16a4w_block32 32 128 8 grouped
 measure 16a8w 128 1024 8 grouped
 measure 16a8w 128 1024 8 per_kv_head
 measure 16a8w 128 1024 2 grouped
