@@ -96,7 +96,7 @@ sw_code sw_eval_print(const sw_eval *e, sw_error *err) {
     for (uint32_t i = 0; i < e->n_recipes; i++) {
         if (e->recipes[i].tensors.count == 0) continue;
         printf("%s, the worst tensors first:\n", e->recipes[i].name);
-        sw_sqnr_print(&e->recipes[i].tensors, UINT32_MAX, stdout);
+        sw_sqnr_print(&e->recipes[i].tensors, stdout);
     }
     return SW_OK;
 }

@@ -7,8 +7,6 @@
 #include "base/log.h"
 #include "runtime/session.h"
 
-enum { WORST_TENSORS = 5 };
-
 /* A perplexity of this and more is what text gets that the model doesn't know at all. */
 static const double hopeless_perplexity = 1000;
 
@@ -93,12 +91,9 @@ void sw_evaluation_report(const sw_evaluation *e, const sw_recipe *recipe) {
            "mean KL %.2e; logits SQNR %.1f dB",
            q->positions, sw_score_perplexity(q), exact, ratio(e), q->same_top, q->compared,
            q->kl / q->compared, sw_decibels(q->signal, q->noise));
-    char line[512] = "";
-    int used = 0;
-    for (uint32_t i = 0; i < e->tensors.count && i < WORST_TENSORS && used < (int)sizeof line; i++)
-        used += snprintf(line + used, sizeof line - (size_t)used, "%s%s %.1f", i > 0 ? ", " : "",
-                         e->tensors.rows[i].name, e->tensors.rows[i].sqnr_db);
-    sw_log(SW_LOG_INFO, "worst tensors, SQNR in dB: %s", line);
+    char worst[SW_SQNR_LINE_BYTES], own[SW_SQNR_LINE_BYTES];
+    sw_log(SW_LOG_INFO, "worst tensors, SQNR in dB: %s; by their own rounding: %s",
+           sw_sqnr_worst(&e->tensors, false, worst), sw_sqnr_worst(&e->tensors, true, own));
     if (exact > hopeless_perplexity)
         sw_log(
             SW_LOG_WARN,
@@ -116,7 +111,7 @@ static double json_number(double x) {
 const char *sw_evaluation_json(const sw_evaluation *e, sw_arena *arena) {
     const sw_score *q = &e->quantized;
     const char *worst = "";
-    for (uint32_t i = 0; i < e->tensors.count && i < WORST_TENSORS && worst != NULL; i++)
+    for (uint32_t i = 0; i < e->tensors.count && i < SW_SQNR_WORST && worst != NULL; i++)
         worst = sw_arena_printf(arena, "%s%s{\"name\": \"%s\", \"sqnr_db\": %.2f, \"own_db\": %.2f}", worst,
                                 i > 0 ? ", " : "", e->tensors.rows[i].name, e->tensors.rows[i].sqnr_db,
                                 e->tensors.rows[i].own_db);

@@ -167,11 +167,36 @@ void sw_sqnr_table_free(sw_sqnr_table *table) {
     *table = (sw_sqnr_table){0};
 }
 
-void sw_sqnr_print(const sw_sqnr_table *table, uint32_t most, FILE *stream) {
+/* The row that comes next behind `before` in the order of own_db, then of the table; NULL at the end. */
+static const sw_tensor_sqnr *next_by_own(const sw_sqnr_table *table, const sw_tensor_sqnr *before) {
+    const sw_tensor_sqnr *best = NULL;
+    for (const sw_tensor_sqnr *r = table->rows; r < table->rows + table->count; r++) {
+        if (before != NULL && (r->own_db < before->own_db || (r->own_db == before->own_db && r <= before)))
+            continue;
+        if (best == NULL || r->own_db < best->own_db) best = r;
+    }
+    return best;
+}
+
+const char *sw_sqnr_worst(const sw_sqnr_table *table, bool own, char out[SW_SQNR_LINE_BYTES]) {
+    const sw_tensor_sqnr *row = NULL;
+    int used = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < table->count && i < SW_SQNR_WORST; i++) {
+        row = own ? next_by_own(table, row) : &table->rows[i];
+        used += snprintf(out + used, SW_SQNR_LINE_BYTES - (size_t)used, "%s%.*s %.1f", i > 0 ? ", " : "",
+                         SW_NAME_BYTES, row->name, own ? row->own_db : row->sqnr_db);
+    }
+    return out; /* five names and numbers fit */
+}
+
+void sw_sqnr_print(const sw_sqnr_table *table, FILE *stream) {
+    char line[SW_SQNR_LINE_BYTES];
     fprintf(stream, "%-28s %-20s %-4s %9s %14s\n", "tensor", "op", "type", "SQNR dB", "own rounding");
-    for (uint32_t i = 0; i < table->count && i < most; i++) {
+    for (uint32_t i = 0; i < table->count; i++) {
         const sw_tensor_sqnr *r = &table->rows[i];
         fprintf(stream, "%-28s %-20s %-4s %9.1f %14.1f\n", r->name, r->op, sw_dtype_name(r->dtype),
                 r->sqnr_db, r->own_db);
     }
+    fprintf(stream, "the worst by their own rounding: %s\n", sw_sqnr_worst(table, true, line));
 }

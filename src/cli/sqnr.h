@@ -40,8 +40,12 @@ sw_code sw_sqnr_of_model(sw_sqnr_table *out, const sw_quantized_model *q, const 
                          sw_error *err) SW_MUST_CHECK;
 void sw_sqnr_table_free(sw_sqnr_table *table);
 
-/* The table's first `most` rows as text. */
-void sw_sqnr_print(const sw_sqnr_table *table, uint32_t most, FILE *stream);
+/* "layer_1.ffn_product 6.1, ...": the five worst by their SQNR, or by their own rounding. Returns out. */
+enum { SW_SQNR_WORST = 5, SW_SQNR_LINE_BYTES = 512 };
+const char *sw_sqnr_worst(const sw_sqnr_table *table, bool own, char out[SW_SQNR_LINE_BYTES]);
+
+/* The whole table as text, and below it the worst by their own rounding. */
+void sw_sqnr_print(const sw_sqnr_table *table, FILE *stream);
 
 /* SQNR over layers, a line for each kind of tensor, as SVG, drawn by gnuplot. Errors: SW_NOT_FOUND where
  * gnuplot isn't installed, SW_IO. */

@@ -118,6 +118,22 @@ static void figures_are_those_of_the_compiled_graph(void **state) {
     sw_evaluation_free(&e);
 }
 
+static void the_worst_five(void **state) {
+    (void)state;
+    sw_tensor_sqnr rows[7];
+    static const double own[7] = {30, 10, 20, 10, 50, 40, 60};
+    static const char *const names[7] = {"a", "b", "c", "d", "e", "f", "g"};
+    char line[SW_SQNR_LINE_BYTES];
+    for (int i = 0; i < 7; i++) rows[i] = (sw_tensor_sqnr){.name = names[i], .sqnr_db = i, .own_db = own[i]};
+    sw_sqnr_table table = {.rows = rows, .count = 7};
+    assert_string_equal(sw_sqnr_worst(&table, false, line), "a 0.0, b 1.0, c 2.0, d 3.0, e 4.0");
+    assert_string_equal(sw_sqnr_worst(&table, true, line), "b 10.0, d 10.0, c 20.0, a 30.0, f 40.0");
+    table.count = 2;
+    assert_string_equal(sw_sqnr_worst(&table, true, line), "b 10.0, a 30.0");
+    table.count = 0;
+    assert_string_equal(sw_sqnr_worst(&table, true, line), "");
+}
+
 /* What the report says on stderr. */
 static const char *reported(const sw_evaluation *e, const sw_recipe *of) {
     static char said[4096];
@@ -180,6 +196,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_is_cut),
         cmocka_unit_test(figures_are_those_of_the_compiled_graph),
+        cmocka_unit_test(the_worst_five),
         cmocka_unit_test(bad_figures_are_said_aloud),
     };
     return cmocka_run_group_tests_name("evaluate", tests, set_up, tear_down);
