@@ -34,6 +34,7 @@ static const form_case cases[] = {
     {SW_U16, STEPS(64), 32, 576, 192, 1.0 / 256},  {SW_F16, ROWS_OF_8, 1, 576, 1536, 0},
     {SW_F16, ROWS_OF_8, 32, 1536, 576, 0},         {SW_F16, ROWS_OF_4, 32, 576, 192, 0},
     {SW_F16, FLOATS(true, 16), 32, 576, 192, 0},   {SW_F16, FLOATS(true, 32), 1, 576, 1536, 0},
+    {SW_F16, FLOATS(true, 32), 1, 1536, 576, 0},   {SW_F16, FLOATS(true, 32), 1, 576, 192, 0},
     {SW_F16, FLOATS(true, 32), 32, 1536, 576, 0},  {SW_F16, FLOATS(true, 64), 32, 576, 192, 0},
     {SW_F16, FLOATS(false, 32), 1, 576, 1536, 0},  {SW_F16, FLOATS(false, 32), 32, 1536, 576, 0},
 };
