@@ -52,6 +52,18 @@ void sw_file_report_shrinking(void) {
     sigaction(SIGBUS, &action, NULL);
 }
 
+sw_code sw_file_fill_standard_descriptors(sw_error *err) {
+    static const int modes[] = {
+        [STDIN_FILENO] = O_WRONLY, [STDOUT_FILENO] = O_RDONLY, [STDERR_FILENO] = O_WRONLY};
+    for (int fd = 0; fd < 3; fd++) { /* in this order: open() takes the lowest number that is free */
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+        if (open("/dev/null", modes[fd]) != fd)
+            return SW_FAIL(err, SW_IO, "descriptor %d is closed, and /dev/null can't stand in: %s", fd,
+                           strerror(errno));
+    }
+    return SW_OK;
+}
+
 static const char *kind_name(mode_t mode) {
     return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a fifo" : S_ISSOCK(mode) ? "a socket" : "a device";
 }

@@ -25,6 +25,11 @@ void sw_file_map_drop_pages(const sw_file_map *map, uint64_t offset, uint64_t si
  * file it was and exits with status 1 (the kernel leaves no other way to go on). */
 void sw_file_report_shrinking(void);
 
+/* For programs, first of all: a standard descriptor that is closed leads to /dev/null from now on. Else the
+ * next file to be opened would take its number, and what is printed would land in that file. Reading from
+ * such a stdin and writing to such a stdout still fail; stderr takes everything. Errors: SW_IO. */
+sw_code sw_file_fill_standard_descriptors(sw_error *err) SW_MUST_CHECK;
+
 /* The whole file, with a zero byte behind it, in the arena; *size without that byte.
  * Errors: as sw_file_map_open; SW_BAD_DATA where it is larger than limit bytes. */
 sw_code sw_file_read(const char *path, uint64_t limit, sw_arena *arena, char **out, size_t *size,

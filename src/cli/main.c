@@ -1,5 +1,6 @@
 /* main.c: from the command line to a command, and its error to an exit status. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,8 +37,10 @@ static sw_code run(int argc, char **argv, sw_error *err) {
 int sw_cli_main(int argc, char **argv) {
     sw_cli_start_us = sw_now_us();
     sw_file_report_shrinking();
+    signal(SIGXFSZ, SIG_IGN); /* at the limit of `ulimit -f` the write fails, which names the file */
     sw_error err = {SW_OK, ""};
-    sw_code code = sw_qnn_protect_stdout(&err);
+    sw_code code = sw_file_fill_standard_descriptors(&err);
+    if (code == SW_OK) code = sw_qnn_protect_stdout(&err);
     if (code == SW_OK) code = run(argc, argv, &err);
     if (fflush(stdout) != 0 && code == SW_OK)
         code = SW_FAIL(&err, SW_IO, "stdout: can't write: %s", strerror(errno));

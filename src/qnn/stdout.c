@@ -18,11 +18,12 @@ static FILE *first_stdout;
 sw_code sw_qnn_protect_stdout(sw_error *err) {
     if (first_stdout != NULL) return SW_OK;
     fflush(stdout);
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    if (flags < 0 ? errno == EBADF : (flags & O_ACCMODE) == O_RDONLY)
+        return SW_OK; /* closed, or a file to read: no result can be written, so there is nothing to protect
+                       */
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (fd < 0) { /* closed by the caller of the program: there is nothing to protect */
-        if (errno == EBADF) return SW_OK;
-        return SW_FAIL(err, SW_IO, "stdout: can't copy descriptor 1: %s", strerror(errno));
-    }
+    if (fd < 0) return SW_FAIL(err, SW_IO, "stdout: can't copy descriptor 1: %s", strerror(errno));
     FILE *results = fdopen(fd, "w");
     if (results == NULL || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
         sw_code code = SW_FAIL(err, SW_IO, "stdout: can't keep it apart: %s", strerror(errno));

@@ -220,6 +220,48 @@ static void logits(void **state) {
     REFUSED(1, folder, "logits", "--model", gguf, "--ids", "1", "--out", folder);
 }
 
+/* Closed descriptors: no file takes their numbers, so nothing that is printed lands in a file. */
+static void closed_descriptors(void **state) {
+    (void)state;
+    static const char *const closed[] = {"0", "1", "2", "01", "02", "12", "012"};
+    float wanted[N_VOCAB + 1], got[N_VOCAB + 1];
+    const char *out = in_folder("closed.f32");
+    ran r = RUN("logits", "--model", bundle, "--ids", "1,2,3", "--out", out);
+    check_ran(&r, 0, NULL);
+    ran_free(&r);
+    read_floats(out, wanted, N_VOCAB);
+    for (size_t i = 0; i < sizeof closed / sizeof *closed; i++) {
+        bool out_closed = strchr(closed[i], '1') != NULL, err_closed = strchr(closed[i], '2') != NULL;
+        unlink(out);
+        r = RUN_WITH(SETTING(.closed = closed[i]), "logits", "--model", bundle, "--ids", "1,2,3", "--out",
+                     out, "--log_level", "debug");
+        check_ran(&r, 0, NULL);
+        ran_free(&r);
+        read_floats(out, got, N_VOCAB);
+        assert_memory_equal(got, wanted, N_VOCAB * sizeof *got);
+        r = RUN_WITH(SETTING(.closed = closed[i]), "frobnicate");
+        check_ran(&r, 2, err_closed ? NULL : "frobnicate");
+        ran_free(&r);
+        r = RUN_WITH(SETTING(.closed = closed[i]), "inspect", gguf);
+        check_ran(&r, out_closed ? 1 : 0, out_closed && !err_closed ? "stdout" : NULL);
+        ran_free(&r);
+        r = RUN_WITH(SETTING(.closed = closed[i], .input = "hello"), "tokenize", "--model", gguf);
+        check_ran(&r, closed[i][0] == '0' || out_closed ? 1 : 0, NULL);
+        if (r.status == 0) assert_string_equal(r.out, "[263, 114]\n");
+        ran_free(&r);
+    }
+}
+
+/* ulimit -f: an error of the write, not a signal, and nothing is left. */
+static void file_size_limit(void **state) {
+    (void)state;
+    const char *out = in_folder("limited.f32");
+    ran r = RUN_WITH(SETTING(.file_bytes = 64), "logits", "--model", bundle, "--ids", "1", "--out", out);
+    check_ran(&r, 1, NULL); /* the sentence itself is longer than the limit */
+    ran_free(&r);
+    assert_int_not_equal(access(out, F_OK), 0);
+}
+
 static void a_bundle_answers(void **state) {
     (void)state;
     ran r = RUN("generate", bundle, "--prompt", "hello", "--temperature", "0", "--max_seq_len", "90");
@@ -435,6 +477,8 @@ int main(void) {
         cmocka_unit_test(help_and_results_on_stdout),
         cmocka_unit_test(tokenize),
         cmocka_unit_test(logits),
+        cmocka_unit_test(closed_descriptors),
+        cmocka_unit_test(file_size_limit),
         cmocka_unit_test(a_bundle_answers),
         cmocka_unit_test(inspect_and_verify),
         cmocka_unit_test(another_tokenizer_is_refused),

@@ -33,6 +33,8 @@ typedef struct run_setting {
     size_t input_size;       /* 0: strlen */
     const char *output;      /* stdout goes to this file instead */
     const char *environment; /* "NAME=value"; "NAME": unset */
+    const char *closed;      /* "02": descriptors 0 and 2 are closed */
+    rlim_t file_bytes;       /* no file may grow beyond; 0: no limit */
 } run_setting;
 
 static char folder[64]; /* the test's own, temporary */
@@ -69,6 +71,9 @@ static inline ran run_words(run_setting setting, const char *const *words) {
             putenv((char *)(uintptr_t)setting.environment);
         else if (setting.environment != NULL)
             unsetenv(setting.environment);
+        for (const char *fd = setting.closed; fd != NULL && *fd != '\0'; fd++) close(*fd - '0');
+        if (setting.file_bytes != 0)
+            setrlimit(RLIMIT_FSIZE, &(struct rlimit){setting.file_bytes, setting.file_bytes});
         alarm(500);
         execv(SW_PROGRAM, argv);
         _exit(126);
