@@ -119,9 +119,11 @@ sw_code sw_bundle_name_other(const char *path, sw_error *err) {
                 err, SW_BAD_DATA,
                 "%s: is an incomplete bundle: its compile was stopped or still runs; compile again", path);
         if (exists(path, "config.json"))
-            return SW_FAIL(err, SW_BAD_DATA,
-                           "%s: is a Hugging Face checkpoint, not a bundle; compile it with `spillway llama`",
-                           path);
+            return SW_FAIL(
+                err, SW_BAD_DATA,
+                "%s: is a Hugging Face checkpoint, not a bundle, and this build reads checkpoints from "
+                "GGUF files only",
+                path);
         return SW_FAIL(err, SW_NOT_FOUND, "%s: is no bundle: it has no " SW_MANIFEST_NAME, path);
     }
     sw_file_map map;
