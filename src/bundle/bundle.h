@@ -54,7 +54,7 @@ sw_code sw_bundle_verify(const sw_bundle *bundle, sw_error *err) SW_MUST_CHECK;
 typedef struct sw_bundle_writer sw_bundle_writer;
 
 /* Makes the folder, locks it (a second compile into it is refused with a sentence) and clears what a stopped
- * compile left. */
+ * compile left. A manifest.json that is no bundle's is refused, not replaced. */
 sw_code sw_bundle_writer_begin(sw_bundle_writer **out, const char *folder, sw_error *err) SW_MUST_CHECK;
 
 /* The decoder's constants, one by one as they get quantized: begin; put each once, in any order, with

@@ -88,7 +88,7 @@ static json_t *to_json(const sw_manifest *m) {
         m->calibration != NULL ? json_loads(m->calibration, JSON_REJECT_DUPLICATES, NULL) : json_object();
     return json_pack("{s:s, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:s?, s:b, s:o, "
                      "s:I, s:f, s:I, s:o, s:o}",
-                     "format", "spillway-bundle", "version", (int)SW_MANIFEST_VERSION, "tool_version",
+                     "format", SW_MANIFEST_FORMAT, "version", (int)SW_MANIFEST_VERSION, "tool_version",
                      m->tool_version, "model", sw_hparams_to_json(&m->hparams), "recipe", m->recipe,
                      "kv_type", sw_dtype_name(m->kv_type), "model_mode", mode_names[m->mode], "context_len",
                      (json_int_t)m->context_len, "prefill_ar_len", (json_int_t)m->prefill_ar_len, "soc_name",

@@ -6,6 +6,8 @@
 #include "base/sha256.h"
 #include "graph/json.h"
 
+#define SW_MANIFEST_FORMAT "spillway-bundle"
+
 enum {
     SW_MANIFEST_VERSION = 1,
     SW_MANIFEST_MAX_BYTES = 4 << 20,

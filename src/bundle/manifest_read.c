@@ -283,8 +283,8 @@ static sw_code read_document(reader *r, const sw_json *document) {
     int64_t version;
     SW_TRY(get_text(r, document, "format", 64, &format));
     at = sw_json_find(document, "format");
-    if (strcmp(format, "spillway-bundle") != 0)
-        return sw_json_fail(&at, r->err, "is `%s`, wanted `spillway-bundle`", format);
+    if (strcmp(format, SW_MANIFEST_FORMAT) != 0)
+        return sw_json_fail(&at, r->err, "is `%s`, wanted `" SW_MANIFEST_FORMAT "`", format);
     SW_TRY(sw_json_get(document, "version", &at, r->err));
     SW_TRY(sw_json_i64(&at, INT64_MIN, INT64_MAX, &version, r->err));
     if (version != SW_MANIFEST_VERSION)

@@ -108,6 +108,26 @@ static sw_code lock_folder(sw_bundle_writer *w, sw_error *err) {
     return SW_OK;
 }
 
+/* A manifest.json that is no bundle's would be lost at the commit: a web page's, or the checkpoint itself. An
+ * empty one is taken: nothing is lost with it. */
+static sw_code check_manifest_is_ours(sw_bundle_writer *w, sw_error *err) {
+    static const char mark[] = "\"" SW_MANIFEST_FORMAT "\"";
+    const char *path = sw_path_join(&w->arena, w->folder, SW_MANIFEST_NAME);
+    if (path == NULL) return no_memory(w, err);
+    sw_file_map map;
+    sw_code code = sw_file_map_open(&map, path, err);
+    if (code == SW_NOT_FOUND) return SW_OK;
+    if (code == SW_OK && map.size > 0 &&
+        (map.size > SW_MANIFEST_MAX_BYTES ||
+         memmem(map.data, (size_t)map.size, mark, sizeof mark - 1) == NULL))
+        code = SW_FAIL(
+            err, SW_IO,
+            "%s: is not a bundle's and would be replaced: wanted another folder, or that file moved away",
+            path);
+    sw_file_map_close(&map);
+    return code;
+}
+
 sw_code sw_bundle_writer_begin(sw_bundle_writer **out, const char *folder, sw_error *err) {
     *out = NULL;
     SW_TRY(sw_folder_make(folder, err));
@@ -119,6 +139,7 @@ sw_code sw_bundle_writer_begin(sw_bundle_writer **out, const char *folder, sw_er
     sw_code code = SW_OK;
     if (w->folder == NULL || partial == NULL) code = SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", folder);
     if (code == SW_OK) code = lock_folder(w, err);
+    if (code == SW_OK) code = check_manifest_is_ours(w, err);
     if (code == SW_OK) {
         clean_up(folder, partial);
         if (mkdir(partial, 0777) == 0)

@@ -115,6 +115,28 @@ static void foreign_files_are_left_alone(void **state) {
     sw_arena_free(&arena);
 }
 
+static void a_foreign_manifest_is_not_replaced(void **state) {
+    (void)state;
+    static const char *const texts[] = {"{\"name\": \"a web page\"}", "GGUF\3", "\"spillway\"", "x"};
+    size_t size;
+    sw_bundle_writer *w;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        sw_arena arena = SW_ARENA_EMPTY;
+        put_file(SW_MANIFEST_NAME, texts[i], strlen(texts[i]));
+        assert_int_equal(sw_bundle_writer_begin(&w, folder, &err), SW_IO);
+        assert_null(w);
+        assert_non_null(strstr(err.message, "manifest.json: is not a bundle's and would be replaced"));
+        assert_string_equal(get_file(SW_MANIFEST_NAME, &size, &arena), texts[i]);
+        assert_int_equal(count_files(), 1);
+        sw_arena_free(&arena);
+    }
+    /* Ours is replaced, also where it was cut off. */
+    put_file(SW_MANIFEST_NAME, "", 0);
+    assert_int_equal(compile("new", 0), SW_OK);
+    put_file(SW_MANIFEST_NAME, "{\n  \"format\": \"spillway-bundle\",\n", 34);
+    assert_int_equal(compile("new", 0), SW_OK);
+}
+
 static void parts_are_measured_and_hashed(void **state) {
     (void)state;
     assert_int_equal(compile("16a8w", 1), SW_OK);
@@ -241,6 +263,7 @@ int main(void) {
         TEST(parts_are_named_by_their_hash),
         TEST(two_compiles_at_once_are_refused),
         TEST(foreign_files_are_left_alone),
+        TEST(a_foreign_manifest_is_not_replaced),
         TEST(parts_are_measured_and_hashed),
         TEST(weights_must_fit_the_graph),
         TEST(kv_encodings_must_agree),
