@@ -16,6 +16,7 @@ sw_code sw_cli_open_library(const sw_options *options, const sw_qnn_library **ou
     const char *const *folders;
     sw_code code = SW_OK;
     if (library.htp == NULL) {
+        sw_qnn_report_abort();
         code = sw_cli_external_folders("qnn/onnxruntime_qnn", &arena, &folders, err);
         if (code == SW_OK) code = sw_qnn_library_open(&library, options->qnn_lib, folders, err);
     }

@@ -4,11 +4,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "qnn/error.h"
@@ -143,6 +145,19 @@ static sw_code load_system(sw_qnn_library *library, const char *path, sw_error *
     Qnn_ErrorHandle_t e = entry.get(&list, &count);
     if (e != 0 || list == NULL) return sw_qnn_fail(err, e, "%s: asking for its interface", path);
     return sw_qnn_choose_system(path, list, count, &library->system, err);
+}
+
+static void on_abort(int signal_number) {
+    (void)signal_number;
+    static const char text[] =
+        "error: Qualcomm's library ended the process, most likely for want of memory\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)ignored;
+    _exit(1);
+}
+
+void sw_qnn_report_abort(void) {
+    signal(SIGABRT, on_abort);
 }
 
 sw_code sw_qnn_library_open(sw_qnn_library *library, const char *path, const char *const *folders,

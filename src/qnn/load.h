@@ -17,6 +17,10 @@ typedef struct sw_qnn_library {
     char path[PATH_MAX];  /* of libQnnHtp.so */
 } sw_qnn_library;
 
+/* For programs, before the library is loaded: without memory it may call abort(). After this call the process
+ * then says so and exits with status 1. */
+void sw_qnn_report_abort(void);
+
 /* From `path` (libQnnHtp.so or its folder; NULL: not given), else $QNN_SDK_ROOT/lib/x86_64-linux-clang (unset
  * and empty are the same), else the first of `folders` (NULL-terminated; NULL: none) that has libQnnHtp.so.
  * What was named but is wrong is an error, not passed over. What the library prints while it is loaded is

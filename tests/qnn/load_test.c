@@ -165,9 +165,34 @@ static void stdout_holds_results_only(void **state) {
     }
 }
 
+/* In a child: status 1 and one line. */
+static void an_abort_is_an_error(void **state) {
+    (void)state;
+    int pipes[2], status;
+    char text[256];
+    assert_int_equal(pipe(pipes), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(pipes[1], STDERR_FILENO);
+        sw_qnn_report_abort();
+        abort();
+    }
+    close(pipes[1]);
+    ssize_t n = read(pipes[0], text, sizeof text - 1);
+    assert_true(n > 0);
+    text[n] = '\0';
+    close(pipes[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_ptr_equal(strstr(text, "error: Qualcomm's library"), text);
+    assert_ptr_equal(strchr(text, '\n'), text + n - 1);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(wrong_places_are_named),
-                                       cmocka_unit_test(versions_are_checked_before_any_slot),
-                                       cmocka_unit_test(stdout_holds_results_only)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_places_are_named), cmocka_unit_test(versions_are_checked_before_any_slot),
+        cmocka_unit_test(stdout_holds_results_only), cmocka_unit_test(an_abort_is_an_error)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
