@@ -172,6 +172,19 @@ sw_code sw_manifest_check_target(const sw_manifest *m, uint32_t soc_id, uint32_t
     return library_build_id != NULL ? check_build(m, library_build_id, err) : SW_OK;
 }
 
+sw_code sw_manifest_check_binary(const sw_manifest *m, const char *build_id, uint32_t soc_id,
+                                 uint32_t htp_arch, sw_error *err) {
+    if ((soc_id != 0 && soc_id != m->soc_id) || (htp_arch != 0 && htp_arch != m->htp_arch))
+        return SW_FAIL(err, SW_BAD_DATA,
+                       "the manifest says %s (SoC %u, V%u), the context binary SoC %u, V%u: compile again",
+                       m->soc_name, m->soc_id, m->htp_arch, soc_id, htp_arch);
+    if (m->qnn_build_id == NULL || strcmp(m->qnn_build_id, build_id) != 0)
+        return SW_FAIL(err, SW_BAD_DATA,
+                       "the manifest says built by %s, the context binary %s: compile again",
+                       m->qnn_build_id != NULL ? m->qnn_build_id : "nothing", build_id);
+    return SW_OK;
+}
+
 sw_code sw_manifest_check_spill(const sw_manifest *m, const char *graph, uint64_t binary_spill_fill_bytes,
                                 sw_error *err) {
     for (uint32_t i = 0; i < m->n_graphs; i++) {

@@ -102,7 +102,10 @@ sw_code sw_manifest_read(sw_manifest *m, sw_arena *arena, const char *file, cons
 sw_code sw_manifest_check_target(const sw_manifest *m, uint32_t soc_id, uint32_t htp_arch, uint32_t vtcm_mb,
                                  const char *library_build_id, sw_error *err) SW_MUST_CHECK;
 
-/* What the context binary says of a graph against what the manifest says. SW_BAD_DATA with both values. */
+/* What the context binary says of itself, and of a graph, against what the manifest says. SW_BAD_DATA with
+ * both values. soc_id and htp_arch 0: the binary doesn't say. */
+sw_code sw_manifest_check_binary(const sw_manifest *m, const char *build_id, uint32_t soc_id,
+                                 uint32_t htp_arch, sw_error *err) SW_MUST_CHECK;
 sw_code sw_manifest_check_spill(const sw_manifest *m, const char *graph, uint64_t binary_spill_fill_bytes,
                                 sw_error *err) SW_MUST_CHECK;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bundle/manifest.h"
+#include "soc/soc.h"
 
 typedef struct reader {
     sw_manifest *m;
@@ -231,13 +232,28 @@ static sw_code read_model(reader *r, const sw_json *document) {
                    &m->prefill_ar_len);
 }
 
+/* The SoC's facts are the table's: a manifest with others is of two minds about its target. */
+static sw_code read_soc(reader *r, const sw_json *document) {
+    sw_manifest *m = r->m;
+    SW_TRY(get_text(r, document, "soc_name", 64, &m->soc_name));
+    const sw_soc *soc = sw_soc_find(m->soc_name);
+    sw_json at = sw_json_find(document, "soc_name");
+    if (soc == NULL) return sw_json_fail(&at, r->err, "`%s` is no SoC that this build knows", m->soc_name);
+    SW_TRY(get_u32(r, document, "soc_id", 0, 65535, &m->soc_id));
+    at = sw_json_find(document, "soc_id");
+    if (m->soc_id != soc->model_id)
+        return sw_json_fail(&at, r->err, "is %u, %s is %u", m->soc_id, soc->name, soc->model_id);
+    SW_TRY(get_u32(r, document, "htp_arch", 0, 999, &m->htp_arch));
+    at = sw_json_find(document, "htp_arch");
+    if (m->htp_arch != soc->htp_arch)
+        return sw_json_fail(&at, r->err, "is %u, %s has a V%u", m->htp_arch, soc->name, soc->htp_arch);
+    return get_u32(r, document, "vtcm_mb", 0, soc->vtcm_mb, &m->vtcm_mb);
+}
+
 static sw_code read_target(reader *r, const sw_json *document) {
     sw_manifest *m = r->m;
     sw_json at;
-    SW_TRY(get_text(r, document, "soc_name", 64, &m->soc_name));
-    SW_TRY(get_u32(r, document, "soc_id", 0, 65535, &m->soc_id));
-    SW_TRY(get_u32(r, document, "htp_arch", 0, 999, &m->htp_arch));
-    SW_TRY(get_u32(r, document, "vtcm_mb", 0, 1024, &m->vtcm_mb));
+    SW_TRY(read_soc(r, document));
     SW_TRY(get_u32(r, document, "opt_level", 0, 3, &m->opt_level));
     SW_TRY(sw_json_get(document, "qnn_build_id", &at, r->err));
     if (!json_is_null(at.value)) SW_TRY(get_text(r, document, "qnn_build_id", 128, &m->qnn_build_id));

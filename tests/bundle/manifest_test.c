@@ -41,8 +41,7 @@ static unsigned mutate_all(json_t *root, json_t *at) {
             if (strcmp(key, "qnn_build_id") == 0 && json_is_string(wrong[i])) continue;
             if (json_is_boolean(wrong[i]) && json_is_boolean(element)) continue;
             if (json_is_real(wrong[i]) && strstr(key, "_seconds") != NULL) continue;
-            bool free_text = strcmp(key, "tool_version") == 0 || strcmp(key, "recipe") == 0 ||
-                             strcmp(key, "soc_name") == 0;
+            bool free_text = strcmp(key, "tool_version") == 0 || strcmp(key, "recipe") == 0;
             if (json_is_string(wrong[i]) && free_text) continue;
             json_object_del(at, key);
             if (wrong[i] != NULL) json_object_set(at, key, wrong[i]);
@@ -86,6 +85,11 @@ static void manifest_mutations_are_refused(void **state) {
         {"\"kv_type\": \"u8\"", "\"kv_type\": \"u16\"",
          "kv_type is u16, but `layer_0.v_new` of prefill_forward is u8"},
         {"\"kv_type\": \"u8\"", "\"kv_type\": \"u7\"", "$.kv_type: is `u7`, wanted"},
+        {"\"soc_name\": \"SM8750\"", "\"soc_name\": \"SM8650\"", "$.soc_id: is 69, SM8650 is 57"},
+        {"\"soc_name\": \"SM8750\"", "\"soc_name\": \"SM9999\"", "$.soc_name: `SM9999` is no SoC"},
+        {"\"soc_id\": 69", "\"soc_id\": 57", "$.soc_id: is 57, SM8750 is 69"},
+        {"\"htp_arch\": 79", "\"htp_arch\": 75", "$.htp_arch: is 75, SM8750 has a V79"},
+        {"\"vtcm_mb\": 8", "\"vtcm_mb\": 9", "$.vtcm_mb: is 9, wanted 0 to 8"},
         {"\"model_mode\": \"hybrid\"", "\"model_mode\": \"both\"",
          "$.model_mode: is `both`, wanted hybrid or kv"},
         {"\"prefill_ar_len\": 4", "\"prefill_ar_len\": 5", "no graph has prefill_ar_len 5"},
@@ -196,6 +200,13 @@ static void targets_are_compared(void **state) {
             (cases[i].message != NULL && strstr(err.message, cases[i].message) == NULL))
             fail_msg("%zu: %s", i, err.message);
     }
+    const char *built = m.qnn_build_id;
+    assert_int_equal(sw_manifest_check_binary(&m, built, 69, 79, &err), SW_OK);
+    assert_int_equal(sw_manifest_check_binary(&m, built, 0, 0, &err), SW_OK);
+    assert_int_equal(sw_manifest_check_binary(&m, built, 57, 75, &err), SW_BAD_DATA);
+    assert_non_null(strstr(err.message, "says SM8750 (SoC 69, V79), the context binary SoC 57, V75"));
+    assert_int_equal(sw_manifest_check_binary(&m, "v2.50", 69, 79, &err), SW_BAD_DATA);
+    assert_non_null(strstr(err.message, "built by v2.51.0.260929181845, the context binary v2.50"));
     assert_int_equal(sw_manifest_check_spill(&m, "prefill_forward", 4980736, &err), SW_OK);
     assert_int_equal(sw_manifest_check_spill(&m, "kv_forward", 0, &err), SW_OK);
     assert_int_equal(sw_manifest_check_spill(&m, "kv_forward", 8208384, &err), SW_BAD_DATA);
