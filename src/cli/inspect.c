@@ -72,11 +72,11 @@ static sw_code inspect_contexts(const sw_options *options, sw_bundle *bundle, sw
         if (path == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
         SW_TRY(sw_bundle_check_part(bundle, part, err));
         SW_TRY(read_binary(options, path, &bundle->arena, &info, err));
-        SW_TRY(
-            sw_manifest_check_binary(&bundle->manifest, info.build_id, info.soc_model, info.htp_arch, err));
-        for (uint32_t k = 0; k < info.n_graphs; k++)
-            SW_TRY(sw_manifest_check_spill(&bundle->manifest, info.graphs[k].name,
-                                           info.graphs[k].spill_fill_bytes, err));
+        code = sw_manifest_check_binary(&bundle->manifest, info.build_id, info.soc_model, info.htp_arch, err);
+        for (uint32_t k = 0; k < info.n_graphs && code == SW_OK; k++)
+            code = sw_manifest_check_spill(&bundle->manifest, info.graphs[k].name,
+                                           info.graphs[k].spill_fill_bytes, err);
+        if (code != SW_OK) return sw_error_prefix(err, "%s", path);
         print_binary(&info, options->tensors);
     }
     return SW_OK;

@@ -90,7 +90,7 @@ static const option options_list[] = {
     {0, "pre_gen_bundle", "FOLDER", TEXT, IN_LLAMA, AT(pre_gen_bundle), 0, 0,
      "run this bundle, compile nothing"},
     {0, "prompt", "TEXT...", TEXTS, RUNS | IN_COMPARE, AT(prompts), 0, 0,
-     "what the user says; several values are the turns of one chat"},
+     "what the user says; several values are the turns of one chat (compare takes one)"},
     {0, "system_prompt", "TEXT", TEXT, RUNS | IN_COMPARE, AT(system_prompt), 0, 0,
      "system message (default: the model's own)"},
     {0, "raw", NULL, FLAG, RUNS | IN_COMPARE, AT(raw), 0, 0,
@@ -338,12 +338,13 @@ static void print_wrapped(const char *text, int indent) {
     int column = indent;
     while (*text != '\0') {
         int n = (int)strcspn(text, " ");
-        if (column + n + 1 > 100 && column > indent) {
+        bool first = column == indent;
+        if (!first && column + n + 1 > 100) {
             printf("\n%*s", indent, "");
-            column = indent;
+            column = indent, first = true;
         }
-        printf("%.*s%s", n, text, text[n] != '\0' ? " " : "");
-        column += n + 1;
+        printf("%s%.*s", first ? "" : " ", n, text);
+        column += n + !first;
         text += n + (text[n] == ' ');
     }
     putchar('\n');
