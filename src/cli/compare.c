@@ -211,6 +211,9 @@ static sw_code compare_steps(const sw_options *options, const sw_decoder *decode
 }
 
 sw_code sw_cmd_compare(const sw_options *options, sw_error *err) {
+    if (options->n_prompts > 1)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "compare: %u values of --prompt, wanted at most one",
+                       options->n_prompts);
     sw_bundle bundle;
     SW_TRY(sw_bundle_open(&bundle, options->operand, err));
     pair p = {0};

@@ -37,6 +37,8 @@ sw_code sw_cli_first_turn(const sw_options *options, const sw_tokenizer *tokeniz
                               1u + has_system, 0, true, &arena, &text, err);
     if (code == SW_OK)
         code = sw_tokenizer_encode(tokenizer, text, SW_ENCODE_SPECIAL | SW_ENCODE_START, ids, err);
+    if (code == SW_OK && ids->count == 0)
+        code = SW_FAIL(err, SW_INVALID_ARGUMENT, "the prompt has no token, wanted at least one");
     sw_arena_free(&arena);
     return code;
 }

@@ -103,6 +103,8 @@ sw_code sw_chat_turn(sw_chat *chat, const char *prompt, sw_text_sink *sink, void
     turn t = {.chat = chat, .sink = sink, .sink_context = sink_context};
     sw_code code = sw_stream_init(&t.stream, NULL, 0, err);
     if (code == SW_OK) code = encode_prompt(chat, prompt, &ids, err);
+    if (code == SW_OK && ids.count == 0)
+        code = SW_FAIL(err, SW_INVALID_ARGUMENT, "the prompt has no token, wanted at least one");
     uint64_t used = sw_session_filled(chat->session) + ids.count;
     if (code == SW_OK && used >= chat->max_seq_len)
         code = SW_FAIL(err, SW_INVALID_ARGUMENT,

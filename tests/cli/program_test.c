@@ -30,6 +30,11 @@ static void wrong_use_is_2(void **state) {
     REFUSED(2, "BUNDLE", "generate");
     REFUSED(2, "--prompt", "generate", bundle);
     REFUSED(2, "--prompt", "llama", "-m", "SM8750", "--model", gguf);
+    REFUSED(2, "no token", "generate", bundle, "--prompt", "", "--raw", "--max_seq_len", "64");
+    REFUSED(2, "no token", "compare", bundle, "--prompt", "", "--raw");
+    REFUSED(2, "no token", "llama", "-m", "SM8750", "--model", gguf, "--max_seq_len", "64", "--prompt", "",
+            "--raw", "--artifact", in_folder("never"));
+    REFUSED(2, "wanted at most one", "compare", bundle, "--prompt", "a", "b");
     REFUSED(2, "--compile_only", "llama", "--pre_gen_bundle", bundle, "--compile_only");
     REFUSED(2, "--model", "tokenize");
     REFUSED(2, "--ids", "logits", "--model", gguf);
@@ -115,6 +120,7 @@ static void help_and_results_on_stdout(void **state) {
         check_ran(&h, 0, NULL);
         assert_int_equal(h.err_size, 0);
         assert_non_null(strstr(h.out, "usage: spillway"));
+        assert_null(strstr(h.out, " \n"));
         ran_free(&h);
     }
     ran_free(&r);
