@@ -14,7 +14,11 @@ static void print_text(const sw_eval *e) {
     for (uint32_t i = 0; i < e->n_recipes; i++) {
         const sw_eval_recipe *r = &e->recipes[i];
         const sw_score *s = &r->score;
-        printf("%-10s %11.4f +- %6.4f", r->name, sw_score_perplexity(s), sw_score_perplexity_error(s));
+        printf("%-10s %11.4f", r->name, sw_score_perplexity(s));
+        if (s->positions > 1)
+            printf(" +- %6.4f", sw_score_perplexity_error(s));
+        else
+            printf(" +- %6s", "-");
         if (s->compared > 0 && f32 != NULL)
             printf(" %9.4f %6.2f %% %10.3e %9.1f dB", sw_score_perplexity(s) / sw_score_perplexity(f32),
                    100.0 * s->same_top / s->compared, s->kl / s->compared, sw_decibels(s->signal, s->noise));
