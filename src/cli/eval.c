@@ -47,6 +47,7 @@ static sw_code check_options(sw_eval *e, sw_error *err) {
     if ((o->sqnr || o->plot != NULL) && e->n_recipes == (e->f32 != NULL))
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--sqnr: compares with f32: wanted a quantized recipe in --quant");
+    if (o->plot != NULL) SW_TRY(sw_sqnr_plot_check(o->plot, err));
     return SW_OK;
 }
 

@@ -47,6 +47,9 @@ const char *sw_sqnr_worst(const sw_sqnr_table *table, bool own, char out[SW_SQNR
 /* The whole table as text, and below it the worst by their own rounding. */
 void sw_sqnr_print(const sw_sqnr_table *table, FILE *stream);
 
+/* Is gnuplot there, and can path be written? For a look before the work. */
+sw_code sw_sqnr_plot_check(const char *path, sw_error *err) SW_MUST_CHECK;
+
 /* SQNR over layers, a line for each kind of tensor, as SVG, drawn by gnuplot. Errors: SW_NOT_FOUND where
  * gnuplot isn't installed, SW_IO. */
 sw_code sw_sqnr_plot(const sw_sqnr_table *table, const char *title, const char *path,

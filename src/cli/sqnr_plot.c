@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/file.h"
 #include "cli/sqnr.h"
 
 enum { COLOURS = 8 }; /* of gnuplot's default palette; further lines are dashed */
@@ -66,7 +67,7 @@ static void write_script(const sw_sqnr_table *table, const char *title, const ch
     fprintf(script, "%s\n", lines > 0 ? "" : "NaN notitle");
 }
 
-sw_code sw_sqnr_plot(const sw_sqnr_table *table, const char *title, const char *path, sw_error *err) {
+sw_code sw_sqnr_plot_check(const char *path, sw_error *err) {
     if (strpbrk(path, "\n\r") != NULL)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--plot: a file name with a line break, which gnuplot can't take");
@@ -74,13 +75,33 @@ sw_code sw_sqnr_plot(const sw_sqnr_table *table, const char *title, const char *
         return SW_FAIL(
             err, SW_NOT_FOUND,
             "--plot: gnuplot isn't installed (Debian: apt-get install gnuplot-nox); the table needs none");
+    sw_file_writer w;
+    SW_TRY(sw_file_writer_open(&w, path, err));
+    sw_file_writer_discard(&w);
+    return SW_OK;
+}
+
+static sw_code draw(const sw_sqnr_table *table, const char *title, const sw_file_writer *w, sw_error *err) {
     void (*before)(int) = signal(SIGPIPE, SIG_IGN); /* a gnuplot that gives up shows in its status */
     FILE *script = popen("gnuplot", "w");
-    if (script == NULL) return SW_FAIL(err, SW_IO, "gnuplot: can't start: %s", strerror(errno));
-    write_script(table, title, path, script);
-    int status = pclose(script);
+    int status = -1;
+    if (script != NULL) {
+        write_script(table, title, w->temporary, script);
+        status = pclose(script);
+    }
     signal(SIGPIPE, before);
+    if (script == NULL) return SW_FAIL(err, SW_IO, "gnuplot: can't start: %s", strerror(errno));
     if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return SW_FAIL(err, SW_IO, "%s: gnuplot couldn't draw it", path);
+        return SW_FAIL(err, SW_IO, "%s: gnuplot couldn't draw it", w->path);
     return SW_OK;
+}
+
+sw_code sw_sqnr_plot(const sw_sqnr_table *table, const char *title, const char *path, sw_error *err) {
+    SW_TRY(sw_sqnr_plot_check(path, err));
+    sw_file_writer w; /* a file that gnuplot can't open is one that it draws to its stdout */
+    SW_TRY(sw_file_writer_open(&w, path, err));
+    sw_code code = draw(table, title, &w, err);
+    if (code == SW_OK) return sw_file_writer_commit(&w, err);
+    sw_file_writer_discard(&w);
+    return code;
 }

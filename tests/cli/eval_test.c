@@ -401,6 +401,9 @@ static void tensors_by_damage(void **state) {
         assert_true(fread(start, 1, sizeof start - 1, f) > 100);
         assert_non_null(strstr(start, "<svg"));
         fclose(f);
+        /* A place that can't be written is found before the work. */
+        REFUSED(1, "/nowhere/a.svg", "eval", "--model", gguf, "--plot", "/nowhere/a.svg");
+        REFUSED(1, "is a folder", "eval", "--model", "/nowhere/model.gguf", "--plot", folder);
     }
     ran_free(&r);
 }
