@@ -153,8 +153,9 @@ static sw_code read_document(const reader *r, const sw_json *document, unsigned 
     sw_json at = sw_json_find(document, "base");
     const char *text = "16a8w", *name = r->recipe->name;
     if (at.value != NULL) SW_TRY(sw_json_text(&at, false, MAX_TEXT, &text, r->err));
-    sw_code code = sw_recipe_find(r->recipe, text, 0, r->err);
-    if (code != SW_OK) return sw_error_prefix(r->err, "%s: $.base", document->file);
+    sw_error why; /* of a command line's name; here it is the file that is wrong */
+    if (sw_recipe_find(r->recipe, text, 0, &why) != SW_OK)
+        return sw_json_fail(&at, r->err, "%s", why.message);
     r->recipe->name = name;
     at = sw_json_find(document, "name");
     if (at.value != NULL) SW_TRY(get_text(r, &at, &r->recipe->name));

@@ -44,16 +44,21 @@ static sw_dtype type_of_role(const sw_recipe *recipe, sw_role role) {
     }
 }
 
-/* True where the name is the pattern's: * stands for any run of characters. */
+/* True where the name is the pattern's: * stands for any run of characters. Where the rest doesn't fit, only
+ * the last * takes a character more: an earlier one couldn't win anything by it. */
 static bool matches(const char *pattern, const char *name) {
-    for (; *pattern != '*'; pattern++, name++) {
-        if (*pattern != *name) return false;
-        if (*name == '\0') return true;
+    const char *behind_star = NULL, *retry = NULL;
+    while (*name != '\0' || *pattern == '*') {
+        if (*pattern == '*')
+            behind_star = ++pattern, retry = name;
+        else if (*pattern == *name)
+            pattern++, name++;
+        else if (behind_star != NULL)
+            pattern = behind_star, name = ++retry;
+        else
+            return false;
     }
-    for (pattern++;; name++) {
-        if (matches(pattern, name)) return true;
-        if (*name == '\0') return false;
-    }
+    return *pattern == '\0';
 }
 
 static void type_activation(const sw_recipe *recipe, sw_tensor *t, sw_op_type made_by) {

@@ -180,6 +180,57 @@ static void files(void **state) {
     assert_int_equal(r.kv, SW_U16);
 }
 
+/* Which names a rule is for, by hand; a pattern of many * must not take all ways to share a name out. */
+static void patterns(void **state) {
+    (void)state;
+    static const struct {
+        const char *pattern;
+        bool q_of_1; /* layer_1.q_proj */
+    } rows[] = {{"layer_1.q_proj", true},
+                {"layer_1.q_pro", false},
+                {"layer_1.q_proj_", false},
+                {"*", true},
+                {"**", true},
+                {"layer_*", true},
+                {"*_proj", true},
+                {"*q*", true},
+                {"*_proj*", true},
+                {"*proj_*", false},
+                {"l*1*q*j", true},
+                {"l*q*1*j", false},
+                {"*.*_*", true},
+                {"*r_1.q_proj", true},
+                {"*r_1.q_pro", false},
+                {"", false},
+                {"*a*a*", false},
+                {"layer_*.q_proj*", true},
+                {"*layer_1.q_proj*", true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fixture f;
+        sw_recipe r;
+        char text[200];
+        snprintf(text, sizeof text, "{\"rules\": [{\"match\": \"%s\", \"weight_bits\": 4}]}",
+                 rows[i].pattern);
+        set_up(&f, 64, true);
+        sw_code code = load(text, 0, &r);
+        if (code == SW_OK) code = apply(&f, &r);
+        bool four_bit = code == SW_OK && constant(&f, "layer_1.q_proj")->form.four_bit;
+        if (four_bit != rows[i].q_of_1) fail_msg("`%s`: %s", rows[i].pattern, err.message);
+        tear_down(&f);
+    }
+    fixture f;
+    set_up(&f, 64, true);
+    char stars[48] = {0};
+    const sw_weight_rule rule = {.match = stars, .type = SW_S8};
+    sw_recipe r;
+    assert_int_equal(sw_recipe_find(&r, "16a8w", 0, &err), SW_OK);
+    r.weight_rules = &rule, r.n_weight_rules = 1;
+    memset(stars, '*', sizeof stars - 2);
+    stars[sizeof stars - 2] = '!'; /* in no name */
+    assert_int_equal(apply(&f, &r), SW_OK);
+    tear_down(&f);
+}
+
 static void bad_files(void **state) {
     (void)state;
     static const struct {
@@ -209,7 +260,7 @@ static void bad_files(void **state) {
         sw_recipe r;
         err.message[0] = '\0';
         sw_code code = load(rows[i].text, 0, &r);
-        if (code == SW_OK || strstr(err.message, rows[i].says) == NULL)
+        if (code != SW_BAD_DATA || strstr(err.message, rows[i].says) == NULL)
             fail_msg("%s: `%s` doesn't say `%s`", rows[i].text, err.message, rows[i].says);
     }
     sw_recipe r;
@@ -257,6 +308,7 @@ static int free_arena(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shipped_recipes), cmocka_unit_test(rows_that_blocks_do_not_divide),
-        cmocka_unit_test(files), cmocka_unit_test(bad_files), cmocka_unit_test(impossible_combinations)};
+        cmocka_unit_test(files),           cmocka_unit_test(patterns),
+        cmocka_unit_test(bad_files),       cmocka_unit_test(impossible_combinations)};
     return cmocka_run_group_tests(tests, NULL, free_arena);
 }
