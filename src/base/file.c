@@ -65,7 +65,11 @@ sw_code sw_file_fill_standard_descriptors(sw_error *err) {
 }
 
 static const char *kind_name(mode_t mode) {
-    return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a fifo" : S_ISSOCK(mode) ? "a socket" : "a device";
+    return S_ISLNK(mode)    ? "a symbolic link"
+           : S_ISDIR(mode)  ? "a folder"
+           : S_ISFIFO(mode) ? "a fifo"
+           : S_ISSOCK(mode) ? "a socket"
+                            : "a device";
 }
 
 /* Opens a regular file for reading; O_NONBLOCK so that a fifo is refused and not waited for. */
@@ -187,10 +191,11 @@ static int create_temporary(sw_file_writer *w, size_t capacity) {
 
 sw_code sw_file_writer_open(sw_file_writer *w, const char *path, sw_error *err) {
     *w = (sw_file_writer){0};
-    /* The rename would put a file in the place of a fifo or a device: /dev/null, for root. */
+    /* The rename would put a file in the place of a fifo, a device or a link: /dev/null and /dev/stdout, for
+     * root. What a link leads to may be one of these, or the file of another. */
     struct stat st;
     if (path[0] == '\0') return SW_FAIL(err, SW_INVALID_ARGUMENT, "the name of a file to write is empty");
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+    if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return SW_FAIL(err, SW_IO, "%s: is %s, wanted a regular file or none", path, kind_name(st.st_mode));
     size_t capacity = strlen(path) + 40; /* a dot, two numbers, a dash */
     w->path = strdup(path);

@@ -42,7 +42,7 @@ typedef struct sw_file_writer {
     char *path, *temporary; /* owned */
 } sw_file_writer;
 
-/* Errors: SW_IO where path is a folder, fifo or device, or where its folder can't be written to. */
+/* Errors: SW_IO where path is a folder, fifo, device or link, or where its folder can't be written to. */
 sw_code sw_file_writer_open(sw_file_writer *w, const char *path, sw_error *err) SW_MUST_CHECK;
 sw_code sw_file_writer_write(sw_file_writer *w, const void *data, size_t size, sw_error *err) SW_MUST_CHECK;
 sw_code sw_file_writer_commit(sw_file_writer *w, sw_error *err) SW_MUST_CHECK; /* closes in every case */

@@ -156,8 +156,10 @@ static void only_regular_files_are_read_or_replaced(void **state) {
     assert_int_equal(mkfifo(in_folder("fifo"), 0600), 0);
     assert_int_equal(symlink("/dev/null", in_folder("link")), 0);
     static const struct {
-        const char *name, *kind;
-    } rows[] = {{"folder", "a folder"}, {"fifo", "a fifo"}, {"link", "a device"}};
+        const char *name, *kind, *kind_to_write;
+    } rows[] = {{"folder", "a folder", "a folder"},
+                {"fifo", "a fifo", "a fifo"},
+                {"link", "a device", "a symbolic link"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *name = in_folder(rows[i].name);
         sw_arena arena = SW_ARENA_EMPTY;
@@ -172,9 +174,15 @@ static void only_regular_files_are_read_or_replaced(void **state) {
         assert_null(text);
         assert_int_equal(size, 0);
         assert_int_equal(sw_file_replace(name, "x", 1, &err), SW_IO);
-        assert_non_null(strstr(err.message, rows[i].kind));
+        assert_non_null(strstr(err.message, rows[i].kind_to_write));
     }
     assert_int_equal(entries(), 3); /* nothing beside them */
+    put("file", "mine");
+    assert_int_equal(symlink("file", in_folder("to_file")), 0);
+    assert_int_equal(symlink("nowhere", in_folder("to_nothing")), 0);
+    assert_int_equal(sw_file_replace(in_folder("to_file"), "x", 1, &err), SW_IO);
+    assert_int_equal(sw_file_replace(in_folder("to_nothing"), "x", 1, &err), SW_IO);
+    assert_int_equal(entries(), 6);
     assert_int_equal(sw_file_replace("", "x", 1, &err), SW_INVALID_ARGUMENT);
     assert_int_equal(sw_file_replace(in_folder("missing/a"), "x", 1, &err), SW_IO);
 }
