@@ -7,11 +7,12 @@ ARGS   :=
 
 sources = find $(wildcard src include tests bench fuzz) -name '*.[ch]'
 
-.PHONY: help setup build demo test asan clean format lint setup-aarch64 aarch64
+.PHONY: help setup build demo test conformance asan clean format lint setup-aarch64 aarch64
 
 help:
 	@echo 'make demo           install what is missing, build, compile SmolLM2-135M for $(SOC) and run it'
 	@echo 'make test           install what is missing, build, run all tests'
+	@echo 'make conformance    each op alone on the CPU device and on Qualcomm'"'"'s emulator, with the differences'
 	@echo 'make build          build/release/spillway'
 	@echo 'make setup          Debian packages, Qualcomm'"'"'s libraries and the model only'
 	@echo 'make asan           the quick tests under AddressSanitizer and UndefinedBehaviorSanitizer'
@@ -36,6 +37,9 @@ demo: build
 
 test: build
 	@scripts/run_tests.sh build/release $(ARGS)
+
+conformance: build
+	build/release/tests/cli_conformance_test
 
 # Tests that load Qualcomm's libraries or run the whole model have the label slow: they take minutes under the
 # sanitizers, whose reports on code without sources help nobody. A size no allocator can give is to be NULL there

@@ -87,7 +87,7 @@ static void add_reason(const char *line) {
     char cut[SW_QNN_REASON_BYTES];
     static const char tag[] = " <E> ";
     if (strncmp(line, tag, strlen(tag)) == 0) line += strlen(tag);
-    snprintf(cut, sizeof cut, "%s", line);
+    snprintf(cut, sizeof cut, "%.*s", SW_QNN_REASON_BYTES - 1, line);
     for (uint32_t i = 0; i < captured.n_reasons; i++)
         if (strcmp(captured.reasons[i], cut) == 0) return;
     if (captured.n_reasons < SW_QNN_MAX_REASONS)
