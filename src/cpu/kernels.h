@@ -9,6 +9,7 @@
 typedef struct sw_op_call {
     const sw_op *op;
     const sw_tensor *in[SW_MAX_INPUTS], *out;
+    uint32_t silu_input; /* of a Multiply whose other input is the Sigmoid of one: 1 + that one; else 0 */
     /* Set at execute. Constants: tensor->data, NULL where only the view tensor->weight is there. */
     const void *in_data[SW_MAX_INPUTS];
     size_t in_head_stride[SW_MAX_INPUTS]; /* see sw_binding; only movement kernels are given other than 0 */
@@ -21,7 +22,7 @@ typedef struct sw_op_call {
 typedef struct sw_kernel {
     const char *name; /* op, types: "FullyConnected u16 s8" */
     sw_op_type op;
-    bool (*matches)(const sw_op_call *call); /* looks at op, in[] and out only */
+    bool (*matches)(const sw_op_call *call); /* looks at what stands above "Set at execute" only */
     /* Optional. Makes tables, multipliers, sums of weights. */
     sw_code (*prepare)(sw_op_call *call, sw_arena *arena, sw_error *err);
     size_t (*scratch_bytes)(const sw_op_call *call); /* optional */

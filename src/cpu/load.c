@@ -26,6 +26,18 @@ static sw_code check_constant(const sw_op_call *call, uint32_t input, sw_error *
     return SW_OK;
 }
 
+/* HTP's compiler makes one op of x * Sigmoid(x), whoever else reads the Sigmoid. made_by [n_tensors]. */
+static uint32_t find_silu_input(const sw_graph *graph, const sw_op *op, const uint32_t *made_by) {
+    if (op->type != SW_OP_MULTIPLY) return 0;
+    for (uint32_t j = 0; j < 2; j++) {
+        const uint32_t maker = made_by[op->inputs[1 - j]];
+        if (maker != NEVER && graph->ops[maker].type == SW_OP_SIGMOID &&
+            graph->ops[maker].inputs[0] == op->inputs[j])
+            return 1 + j;
+    }
+    return 0;
+}
+
 /* Walks the ops in order: every input must have been made before it is read. Fills steps and lifetimes. */
 static sw_code choose_kernels(sw_program *p, uint32_t *first_use, sw_error *err) {
     const sw_graph *graph = p->graph;
@@ -33,6 +45,7 @@ static sw_code choose_kernels(sw_program *p, uint32_t *first_use, sw_error *err)
         const sw_op *op = &graph->ops[i];
         sw_step *step = &p->steps[i];
         SW_TRY(sw_op_call_init(&step->call, graph, op, err));
+        step->call.silu_input = find_silu_input(graph, op, first_use);
         step->kernel = sw_kernel_find(&step->call, err);
         if (step->kernel == NULL) return SW_UNSUPPORTED;
         step->call.pool = p->pool;

@@ -61,6 +61,7 @@ bool sw_quantized_rms_norm_matches(const sw_op_call *call);
 void sw_quantized_rms_norm_run(const sw_op_call *call);
 
 bool sw_quantized_rotary_matches(const sw_op_call *call);
+sw_code sw_quantized_rotary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
 void sw_quantized_rotary_run(const sw_op_call *call);
 
 bool sw_quantized_softmax_matches(const sw_op_call *call);
@@ -70,6 +71,10 @@ void sw_quantized_softmax_run(const sw_op_call *call);
 bool sw_quantized_sigmoid_matches(const sw_op_call *call);
 sw_code sw_quantized_sigmoid_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
 void sw_quantized_sigmoid_run(const sw_op_call *call);
+
+bool sw_quantized_silu_matches(const sw_op_call *call); /* a Multiply of x by Sigmoid(x) */
+sw_code sw_quantized_silu_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
+void sw_quantized_silu_run(const sw_op_call *call);
 
 bool sw_quantized_binary_matches(const sw_op_call *call); /* Add and Multiply */
 sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);

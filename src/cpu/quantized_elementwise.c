@@ -1,6 +1,7 @@
-/* quantized_elementwise.c: Add and Multiply with numpy's broadcast, Sigmoid and Convert of u8 and u16. */
+/* quantized_elementwise.c: Add and Multiply with numpy's broadcast, and Convert, of u8 and u16. */
 #include <math.h>
 
+#include "cpu/product.h"
 #include "cpu/quantized.h"
 
 enum { ELEMENTS_PER_RANGE = 4096 };
@@ -10,11 +11,16 @@ static uint32_t padded_dim(const sw_tensor *t, uint32_t rank, uint32_t i) {
     return i + t->rank < rank ? 1 : t->dims[i + t->rank - rank];
 }
 
+typedef enum binary_form { IN_DOUBLE, ADD_INTEGERS, MULTIPLY_U16 } binary_form;
+
 typedef struct binary_prepared {
-    double a, b;                                         /* Add: multipliers; Multiply: a alone */
-    bool add_u8;                                         /* by integers: */
-    int32_t add_a, add_b, add_constant;                  /* ((qa * a + qb * b) >> 8) + constant */
-    unsigned add_shift;                                  /* fraction bits of that */
+    binary_form form;
+    double a, b;          /* IN_DOUBLE; Add: multipliers; Multiply: a alone */
+    int64_t add_a, add_b; /* ADD_INTEGERS: */
+    int64_t add_constant; /* y = (((qa * a + qb * b) >> cut) + constant) >> shift */
+    unsigned add_cut, add_shift;
+    sw_product product; /* MULTIPLY_U16: cpu/product.h */
+    int64_t share;
     size_t a_stride[SW_MAX_RANK], b_stride[SW_MAX_RANK]; /* 0 where broadcast */
 } binary_prepared;
 
@@ -45,6 +51,16 @@ static double short_multiplier(double m, double larger, int bits) {
     return ldexp(floor(ldexp(m, bits - exponent) + 0.5), exponent - bits);
 }
 
+/* share: what the inputs' offsets add. */
+static void set_add(const sw_op_call *call, binary_prepared *p, int64_t a, int64_t b, unsigned cut,
+                    unsigned fraction, int64_t share) {
+    p->form = ADD_INTEGERS;
+    p->add_a = a, p->add_b = b;
+    p->add_cut = cut, p->add_shift = fraction;
+    p->add_constant =
+        share - call->out->encoding.offset * ((int64_t)1 << fraction) + ((int64_t)1 << (fraction - 1));
+}
+
 /* HTP's Add of u8: multipliers of s bits, s = 13 for a sum of ratios in [1, 2), one more for each halving,
  * but 15 at most; the sum cut to s - 8 fraction bits; the offsets' share rounded to as many. */
 static void prepare_add_u8(const sw_op_call *call, binary_prepared *p) {
@@ -52,13 +68,22 @@ static void prepare_add_u8(const sw_op_call *call, binary_prepared *p) {
     int exponent;
     frexp(p->a + p->b, &exponent);
     const int bits = exponent < -1 ? 15 : 14 - exponent, fraction = bits - 8;
-    if (fraction < 1) return; /* far from any ratio seen: exact multipliers do */
-    p->add_u8 = true;
-    p->add_a = (int32_t)floor(ldexp(p->a, bits) + 0.5);
-    p->add_b = (int32_t)floor(ldexp(p->b, bits) + 0.5);
-    const int32_t share = (oa * p->add_a + ob * p->add_b + 128) >> 8;
-    p->add_constant = share - call->out->encoding.offset * (1 << fraction) + (1 << (fraction - 1));
-    p->add_shift = (unsigned)fraction;
+    if (fraction < 1) return;
+    const int64_t a = (int64_t)floor(ldexp(p->a, bits) + 0.5), b = (int64_t)floor(ldexp(p->b, bits) + 0.5);
+    set_add(call, p, a, b, 8, (unsigned)fraction, (oa * a + ob * b + 128) >> 8);
+}
+
+/* HTP's Add of u16 (hexagon-nn's op_addsubmul_16.c has its scaling): multipliers of 15 bits, both of one
+ * power of two, the sum of each half cut to fraction bits. A larger ratio that is just short of a power of
+ * two counts as that power. */
+static void prepare_add_u16(const sw_op_call *call, binary_prepared *p) {
+    const int32_t oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
+    int exponent;
+    frexp(1.00004 * (p->a > p->b ? p->a : p->b), &exponent);
+    const int bits = exponent < -1 ? 16 : 15 - exponent, fraction = bits - 1;
+    if (fraction < 1) return;
+    const int64_t a = (int64_t)floor(ldexp(p->a, bits) + 0.5), b = (int64_t)floor(ldexp(p->b, bits) + 0.5);
+    set_add(call, p, a, b, 1, (unsigned)fraction, -((-oa * a - ob * b) >> 1));
 }
 
 sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
@@ -68,18 +93,19 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
     broadcast_strides(a, y, p->a_stride);
     broadcast_strides(b, y, p->b_stride);
     if (call->op->type == SW_OP_MULTIPLY) {
+        const float ratio = a->encoding.scale * b->encoding.scale / y->encoding.scale;
         p->a = (double)a->encoding.scale * b->encoding.scale / y->encoding.scale;
+        if (a->dtype == SW_U16 && sw_product_fits(ratio)) p->form = MULTIPLY_U16;
+        p->product = sw_product_of(ratio, a->encoding.offset, b->encoding.offset);
+        p->share = sw_product_round(p->product.bias * p->product.multiplier);
     } else {
         p->a = (double)a->encoding.scale / y->encoding.scale;
         p->b = (double)b->encoding.scale / y->encoding.scale;
-        if (a->dtype == SW_U16) {
-            /* HTP's multipliers: 15 bits, of one power of two for both. */
-            double larger = p->a > p->b ? p->a : p->b;
-            p->a = short_multiplier(p->a, larger, 15);
-            p->b = short_multiplier(p->b, larger, 15);
-        } else {
+        const bool sane = fabs(p->a) + fabs(p->b) < 0x1p14; /* far from any ratio seen: doubles do */
+        if (sane && a->dtype == SW_U16)
+            prepare_add_u16(call, p);
+        else if (sane)
             prepare_add_u8(call, p);
-        }
     }
     call->prepared = p;
     return SW_OK;
@@ -103,13 +129,26 @@ static void binary_rows(void *context, size_t begin, size_t end) {
             rest /= y->dims[d];
             a += i * p->a_stride[d], b += i * p->b_stride[d];
         }
-        if (p->add_u8) {
-            const uint8_t *qa = call->in_data[0], *qb = call->in_data[1];
-            uint8_t *q = (uint8_t *)call->out_data + row * width;
+        if (p->form == ADD_INTEGERS) {
             for (size_t i = 0; i < width; i++, a += sa, b += sb) {
-                int32_t v = (((qa[a] * p->add_a + qb[b] * p->add_b) >> 8) + p->add_constant) >> p->add_shift;
-                q[i] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+                const int64_t qa = sw_load_unsigned(call->in_data[0], type, a),
+                              qb = sw_load_unsigned(call->in_data[1], type, b);
+                const int64_t v =
+                    (((qa * p->add_a + qb * p->add_b) >> p->add_cut) + p->add_constant) >> p->add_shift;
+                sw_store_unsigned(call->out_data, type, row * width + i,
+                                  v < 0     ? 0
+                                  : v > max ? max
+                                            : (int32_t)v);
             }
+            continue;
+        }
+        if (p->form == MULTIPLY_U16) {
+            const uint16_t *qa = call->in_data[0], *qb = call->in_data[1];
+            const int32_t za = call->in[0]->encoding.offset, zb = call->in[1]->encoding.offset;
+            uint16_t *q = (uint16_t *)call->out_data + row * width;
+            for (size_t i = 0; i < width; i++, a += sa, b += sb)
+                q[i] = (uint16_t)sw_product_store(
+                    sw_product_eighths(p->product, qa[a] + za, qb[b] + zb) - p->share, offset, max);
             continue;
         }
         for (size_t i = 0; i < width; i++, a += sa, b += sb) {
@@ -128,43 +167,6 @@ void sw_quantized_binary_run(const sw_op_call *call) {
     sw_op_call copy = *call;
     sw_pool_for(call->pool, (size_t)sw_tensor_elements(y) / width, 1 + ELEMENTS_PER_RANGE / width,
                 binary_rows, &copy);
-}
-
-bool sw_quantized_sigmoid_matches(const sw_op_call *call) {
-    return sw_is_unsigned_quantized(call->in[0]) && call->out->dtype == call->in[0]->dtype &&
-           sw_same_elements(call->out, call->in[0]);
-}
-
-/* One output for each input value. HTP's u16 results have 15 bits: even integers, cut, not rounded. */
-sw_code sw_quantized_sigmoid_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
-    const sw_tensor *x = call->in[0], *y = call->out;
-    const int32_t max = sw_dtype_max(y->dtype);
-    void *table = sw_arena_array(arena, (size_t)max + 1, sw_dtype_bytes(y->dtype));
-    if (table == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    for (int32_t q = 0; q <= max; q++) {
-        double v = (q + (double)x->encoding.offset) * x->encoding.scale;
-        double e = sw_exp_of_negative(v < 0 ? v : -v);
-        double steps = (v < 0 ? e : 1) / (1 + e) / y->encoding.scale;
-        int32_t result = y->dtype == SW_U16 ? sw_floor_saturated(steps - y->encoding.offset, max) & ~1
-                                            : sw_half_up_saturated(steps, y->encoding.offset, max);
-        sw_store_unsigned(table, y->dtype, (size_t)q, result);
-    }
-    call->prepared = table;
-    return SW_OK;
-}
-
-static void sigmoid_range(void *context, size_t begin, size_t end) {
-    const sw_op_call *call = context;
-    const sw_dtype type = call->out->dtype;
-    for (size_t i = begin; i < end; i++)
-        sw_store_unsigned(
-            call->out_data, type, i,
-            sw_load_unsigned(call->prepared, type, (size_t)sw_load_unsigned(call->in_data[0], type, i)));
-}
-
-void sw_quantized_sigmoid_run(const sw_op_call *call) {
-    sw_op_call copy = *call;
-    sw_pool_for(call->pool, (size_t)sw_tensor_elements(call->out), ELEMENTS_PER_RANGE, sigmoid_range, &copy);
 }
 
 bool sw_quantized_convert_matches(const sw_op_call *call) {

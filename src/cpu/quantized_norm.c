@@ -1,19 +1,9 @@
-/* quantized_norm.c: RmsNorm, Softmax and RotaryEmbedding of u8 and u16: exact integers inside, one double at
- * the end. */
+/* quantized_norm.c: RmsNorm and RotaryEmbedding of u8 and u16. */
 #include <math.h>
 
 #include "base/f16.h"
+#include "cpu/product.h"
 #include "cpu/quantized.h"
-
-/* e^x = 2^n * e^r, |r| <= ln 2 / 2, the series of e^r to the double's end. */
-double sw_exp_of_negative(double x) {
-    if (!(x > -700)) return 0;
-    double n = (double)(int)(x * 1.4426950408889634 - 0.5);
-    double r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
-    double sum = 1;
-    for (int i = 16; i > 0; i--) sum = 1 + sum * r / i;
-    return ldexp(sum, (int)n); /* exact: a change of the exponent */
-}
 
 bool sw_quantized_rms_norm_matches(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
@@ -21,7 +11,8 @@ bool sw_quantized_rms_norm_matches(const sw_op_call *call) {
            sw_same_elements(y, x) && gamma->rank == 1 && gamma->dims[0] == sw_last_dim(x);
 }
 
-/* HTP truncates: u8 results are rounded to half precision first, which lifts those just below an integer. */
+/* HTP truncates: u8 results are rounded to half precision first, which lifts those just below an integer; u16
+ * zeros with a minus sign fall to the integer below. */
 static void rms_norm_rows(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
     const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
@@ -42,6 +33,7 @@ static void rms_norm_rows(void *context, size_t begin, size_t end) {
             int64_t g = (int64_t)sw_load_unsigned(call->in_data[1], gamma->dtype, i) + gamma->encoding.offset;
             double q = (double)(v * g) * multiplier - y->encoding.offset;
             if (y->dtype == SW_U8 && q < max) q = sw_f16_to_f32(sw_f32_to_f16((float)q));
+            if (y->dtype == SW_U16 && v * g == 0 && v + g < 0) q -= 1;
             sw_store_unsigned(call->out_data, y->dtype, r * c + i, sw_floor_saturated(q, max));
         }
     }
@@ -53,66 +45,6 @@ void sw_quantized_rms_norm_run(const sw_op_call *call) {
                 rms_norm_rows, &copy);
 }
 
-bool sw_quantized_softmax_matches(const sw_op_call *call) {
-    return sw_is_unsigned_quantized(call->in[0]) && call->out->dtype == call->in[0]->dtype &&
-           sw_same_elements(call->out, call->in[0]);
-}
-
-/* u8: e^-(d * step) for each distance d to the row's greatest value. */
-sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
-    if (call->in[0]->dtype != SW_U8) return SW_OK;
-    double *table = sw_arena_array(arena, 256, sizeof *table);
-    if (table == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    double step = (double)call->in[0]->encoding.scale * call->op->params.softmax.beta;
-    for (int d = 0; d < 256; d++) table[d] = sw_exp_of_negative(-d * step);
-    call->prepared = table;
-    return SW_OK;
-}
-
-/* HTP's u16 probabilities of a half and more have 15 bits. */
-static int32_t even_above_half(int32_t q) {
-    return q >= 32768 ? q & ~1 : q;
-}
-
-static void softmax_rows(void *context, size_t begin, size_t end) {
-    const sw_op_call *call = context;
-    const sw_tensor *x = call->in[0], *y = call->out;
-    const size_t c = sw_last_dim(x);
-    const double step = (double)x->encoding.scale * call->op->params.softmax.beta;
-    const double *table = call->prepared;
-    const sw_dtype type = y->dtype;
-    const int32_t max = sw_dtype_max(type);
-    for (size_t r = begin; r < end; r++) {
-        int32_t top = 0;
-        for (size_t i = 0; i < c; i++) {
-            int32_t q = sw_load_unsigned(call->in_data[0], x->dtype, r * c + i);
-            if (q > top) top = q;
-        }
-        double sum = 0;
-        for (size_t i = 0; i < c; i++) {
-            int32_t d = top - sw_load_unsigned(call->in_data[0], x->dtype, r * c + i);
-            sum += table != NULL ? table[d] : sw_exp_of_negative(-d * step);
-        }
-        /* u16 falls just short of the exact value: 65534 of 65536 where one takes all, 8191 of 8192 for one
-         * of 8. */
-        double multiplier = (type == SW_U16 ? 1 - 0x1p-17 : 1) / (sum * y->encoding.scale);
-        for (size_t i = 0; i < c; i++) {
-            int32_t d = top - sw_load_unsigned(call->in_data[0], x->dtype, r * c + i);
-            double e = table != NULL ? table[d] : sw_exp_of_negative(-d * step);
-            int32_t q = type == SW_U16
-                            ? even_above_half(sw_floor_saturated(e * multiplier - y->encoding.offset, max))
-                            : sw_half_up_saturated(e * multiplier, y->encoding.offset, max);
-            sw_store_unsigned(call->out_data, type, r * c + i, q);
-        }
-    }
-}
-
-void sw_quantized_softmax_run(const sw_op_call *call) {
-    sw_op_call copy = *call;
-    sw_pool_for(call->pool, (size_t)sw_tensor_elements(call->in[0]) / sw_last_dim(call->in[0]), 1,
-                softmax_rows, &copy);
-}
-
 bool sw_quantized_rotary_matches(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2];
     return sw_is_unsigned_quantized(x) && sw_is_unsigned_quantized(cosine) &&
@@ -122,9 +54,60 @@ bool sw_quantized_rotary_matches(const sw_op_call *call) {
            sw_same_elements(sine, cosine);
 }
 
+/* The HTP's products of u16: two factors' worth of eighths of a step, and what each output takes off. */
+typedef struct rotary_prepared {
+    bool u16;
+    sw_product by_cos, by_sin;
+    int64_t low_share, high_share; /* of [a c - b s] and [b c + a s] */
+} rotary_prepared;
+
+sw_code sw_quantized_rotary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2], *y = call->out;
+    rotary_prepared *p = sw_arena_alloc(arena, sizeof *p);
+    if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    const float by_y = 1 / y->encoding.scale; /* a reciprocal, as the HTP has it */
+    const float cos_ratio = x->encoding.scale * cosine->encoding.scale * by_y;
+    const float sin_ratio = x->encoding.scale * sine->encoding.scale * by_y;
+    p->u16 = x->dtype == SW_U16 && cosine->dtype == SW_U16 && sine->dtype == SW_U16 &&
+             sw_product_fits(cos_ratio) && sw_product_fits(sin_ratio);
+    p->by_cos = sw_product_of(cos_ratio, x->encoding.offset, cosine->encoding.offset);
+    p->by_sin = sw_product_of(sin_ratio, x->encoding.offset, sine->encoding.offset);
+    const int64_t cos_bias = p->by_cos.bias * p->by_cos.multiplier;
+    const int64_t sin_bias = p->by_sin.bias * p->by_sin.multiplier;
+    p->low_share = -sw_product_round(sin_bias - cos_bias);
+    p->high_share = -sw_product_round(-sin_bias - cos_bias);
+    call->prepared = p;
+    return SW_OK;
+}
+
 /* Rows are (head, position); row r has position r % n. */
+static void rotary_rows_u16(const sw_op_call *call, size_t begin, size_t end) {
+    const rotary_prepared *p = call->prepared;
+    const sw_tensor *x = call->in[0], *y = call->out;
+    const size_t n = x->dims[2], half = x->dims[3] / 2;
+    const int32_t ox = x->encoding.offset, oc = call->in[1]->encoding.offset,
+                  os = call->in[2]->encoding.offset, oy = y->encoding.offset;
+    for (size_t r = begin; r < end; r++) {
+        const uint16_t *row = (const uint16_t *)call->in_data[0] + r * 2 * half;
+        const uint16_t *cosine = (const uint16_t *)call->in_data[1] + r % n * half;
+        const uint16_t *sine = (const uint16_t *)call->in_data[2] + r % n * half;
+        uint16_t *out = (uint16_t *)call->out_data + r * 2 * half;
+        for (size_t i = 0; i < half; i++) {
+            const int32_t a = row[i] + ox, b = row[i + half] + ox, c = cosine[i] + oc, s = sine[i] + os;
+            const int64_t low = sw_product_eighths(p->by_cos, a, c) - sw_product_eighths(p->by_sin, b, s);
+            const int64_t high = sw_product_eighths(p->by_cos, b, c) + sw_product_eighths(p->by_sin, a, s);
+            out[i] = (uint16_t)sw_product_store(low - p->low_share, oy, UINT16_MAX);
+            out[i + half] = (uint16_t)sw_product_store(high - p->high_share, oy, UINT16_MAX);
+        }
+    }
+}
+
 static void rotary_rows(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
+    if (((const rotary_prepared *)call->prepared)->u16) {
+        rotary_rows_u16(call, begin, end);
+        return;
+    }
     const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2], *y = call->out;
     const size_t n = x->dims[2], half = x->dims[3] / 2;
     const double by_cos = (double)x->encoding.scale * cosine->encoding.scale / y->encoding.scale;

@@ -66,10 +66,12 @@ static void softmax_rows_are_probabilities(void **state) {
             for (size_t r = 0; r < 6; r++) {
                 long double sum = 0;
                 for (size_t i = 0; i < c; i++) sum += expl(0.25L * real(&x, r * c + i));
-                for (size_t i = 0; i < c; i++)
-                    expect_between(&y, r * c + i,
-                                   expl(0.25L * real(&x, r * c + i)) / sum / y.t.encoding.scale,
-                                   type == SW_U8 ? -0.5 : -2.6, 0.5, "Softmax");
+                for (size_t i = 0; i < c; i++) {
+                    long double steps = expl(0.25L * real(&x, r * c + i)) / sum / y.t.encoding.scale;
+                    /* u16: the exponent's multiplier is cut to 2^-22, times distances below 2^16. */
+                    double lsb = type == SW_U8 ? 0.5 : 3 + (double)steps / 90;
+                    expect_between(&y, r * c + i, steps, -lsb, lsb, "Softmax");
+                }
             }
             release(&x), release(&y);
         }
@@ -85,8 +87,8 @@ static void sigmoid_of_every_value(void **state) {
         sw_op op = {.type = SW_OP_SIGMOID, .name = "sigmoid", .n_inputs = 1, .n_outputs = 1};
         run_op(&op, &x, 1, &y, NULL);
         for (size_t i = 0; i < n; i++) {
-            double low = type == SW_U8 ? -0.5 : -2, high = type == SW_U8 ? 0.5 : 0; /* u16: even, cut */
-            expect_between(&y, i, 1 / (1 + expl(-real(&x, i))) / y.t.encoding.scale, low, high, "Sigmoid");
+            double lsb = type == SW_U8 ? 0.5 : 5; /* u16: 15 bits of a cubic, of an input that is cut */
+            expect_between(&y, i, 1 / (1 + expl(-real(&x, i))) / y.t.encoding.scale, -lsb, lsb, "Sigmoid");
         }
         release(&x), release(&y);
     }
@@ -132,8 +134,9 @@ static void add_and_multiply_broadcast(void **state) {
                 values b = make(type, 0.03f * f, middle(type) + 11, 4, shapes[s][1]);
                 values y = make(type, (multiply ? 0.05f : 0.04f) * f, middle(type) - 3, 4, shapes[s][2]);
                 /* Add of u16 has multipliers of 15 bits: 65535 / 2^15 / 2 for each input more. Of u8, 13
-                 * bits: 255 / 2^13 / 2 for each, and 1/64 for the offsets' share. */
-                double lsb = multiply ? 0.5 : type == SW_U8 ? 0.55 : 0.5 + 2;
+                 * bits: 255 / 2^13 / 2 for each, and 1/64 for the offsets' share. Multiply of u16: a constant
+                 * of up to 1/16 and a multiplier of 18 bits. */
+                double lsb = multiply ? (type == SW_U8 ? 0.5 : 0.7) : type == SW_U8 ? 0.55 : 0.5 + 2;
                 binary(multiply ? SW_OP_MULTIPLY : SW_OP_ADD, &a, &b, &y, -lsb, lsb);
             }
             values a = MAKE(type, 0.02f, -5, 3, 7), b = MAKE(type, 0.03f, -9, 7), y = MAKE(type, 1, 0, 3, 7);
@@ -174,8 +177,9 @@ static void rotary_turns_pairs(void **state) {
                     long double a = real(&in[0], at), b = real(&in[0], at + HALF);
                     long double c = real(&in[1], n * HALF + i), s = real(&in[2], n * HALF + i);
                     long double step = y.t.encoding.scale;
-                    expect_between(&y, at, (a * c - b * s) / step, -0.5, 0.5, "RotaryEmbedding");
-                    expect_between(&y, at + HALF, (b * c + a * s) / step, -0.5, 0.5, "RotaryEmbedding");
+                    double lsb = type == SW_U8 ? 0.5 : 0.75; /* u16: eighths of a step, cut twice */
+                    expect_between(&y, at, (a * c - b * s) / step, -lsb, lsb, "RotaryEmbedding");
+                    expect_between(&y, at + HALF, (b * c + a * s) / step, -lsb, lsb, "RotaryEmbedding");
                 }
         for (int i = 0; i < 3; i++) release(&in[i]);
         release(&y);

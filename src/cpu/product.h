@@ -1,0 +1,51 @@
+/* product.h: the product of two u16 values as HTP's vector unit takes it: biased into 32 bits, scaled to
+ * eighths of an output step, cut. The rule is that of Qualcomm's hexagon-nn (op_addsubmul_16.c) but for the
+ * cut, where that rounds; the emulator's integers confirm it (docs/numerics.md, "ElementWiseMultiply").
+ *
+ *   e(a, b) = floor((a * b + bias) * multiplier / 2^31)      a, b with their offsets added
+ *   bias centres a * b in 32 bits; share = round(bias * multiplier / 2^31) takes it off again, so that up to
+ *   half an eighth of a step stays behind, the same for every product of an op. */
+#ifndef SW_CPU_PRODUCT_H
+#define SW_CPU_PRODUCT_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct sw_product {
+    int64_t multiplier; /* of 31 fraction bits, below 2^31 */
+    int64_t bias;       /* |a * b + bias| <= 2^31 */
+} sw_product;
+
+/* ratio: output steps a unit of a * b, as the HTP computes it in single precision. */
+static inline sw_product sw_product_of(float ratio, int32_t offset_a, int32_t offset_b) {
+    const int64_t a = offset_a, b = offset_b;
+    const double multiplier = rint(ldexp((double)ratio, 34));
+    return (sw_product){multiplier < 0x7fffffff ? multiplier > 0 ? (int64_t)multiplier : 0 : 0x7fffffff,
+                        32768 + a - (2 * a + 65535) * (b + 32768)};
+}
+
+/* True where the multiplier has room for the ratio: up to 1/8 of a step. */
+static inline bool sw_product_fits(float ratio) {
+    return ratio < 0.125f;
+}
+
+/* floor(v / 2^31) and round(v / 2^31), v of 64 bits. */
+static inline int64_t sw_product_cut(int64_t v) {
+    return v >> 31;
+}
+static inline int64_t sw_product_round(int64_t v) {
+    return (v + (1 << 30)) >> 31;
+}
+
+static inline int64_t sw_product_eighths(sw_product p, int64_t a, int64_t b) {
+    return sw_product_cut((a * b + p.bias) * p.multiplier);
+}
+
+/* From eighths of a step to the stored integer: half up, saturated. */
+static inline int32_t sw_product_store(int64_t eighths, int32_t offset, int32_t max) {
+    const int64_t q = ((eighths + 4) >> 3) - offset;
+    return q < 0 ? 0 : q > max ? max : (int32_t)q;
+}
+
+#endif

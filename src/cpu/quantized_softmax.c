@@ -1,0 +1,124 @@
+/* quantized_softmax.c: Softmax of u8 and u16.
+ *
+ * u8: e^x in double, half up. u16, probabilities in 65536ths: HTP's integers. e^x is 2^t, its fraction a
+ * parabola in each of 4 segments, 15 bits; the sum's reciprocal comes of five Newton steps in as many bits as
+ * the sum has. Found by comparing with the emulator (docs/numerics.md, "Softmax"). */
+#include <math.h>
+
+#include "cpu/quantized.h"
+
+/* e^x = 2^n * e^r, |r| <= ln 2 / 2, the series of e^r to the double's end. */
+double sw_exp_of_negative(double x) {
+    if (!(x > -700)) return 0;
+    double n = (double)(int)(x * 1.4426950408889634 - 0.5);
+    double r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
+    double sum = 1;
+    for (int i = 16; i > 0; i--) sum = 1 + sum * r / i;
+    return ldexp(sum, (int)n); /* exact: a change of the exponent */
+}
+
+typedef struct softmax_prepared {
+    bool u16;          /* by HTP's integers */
+    int64_t to_log2;   /* of a distance to the row's greatest value: 22 fraction bits */
+    double step;       /* otherwise, of a distance: to the natural logarithm */
+    double table[256]; /* e^-(d * step), for u8 */
+} softmax_prepared;
+
+bool sw_quantized_softmax_matches(const sw_op_call *call) {
+    return sw_is_unsigned_quantized(call->in[0]) && call->out->dtype == call->in[0]->dtype &&
+           sw_same_elements(call->out, call->in[0]);
+}
+
+sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    const sw_tensor *x = call->in[0], *y = call->out;
+    softmax_prepared *p = sw_arena_alloc(arena, sizeof *p);
+    if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    p->step = (double)x->encoding.scale * call->op->params.softmax.beta;
+    const double to_log2 = floor(ldexp(p->step * 1.4426950408889634, 22));
+    /* Sums below 2^31, distances below 2^16: then no product leaves 64 bits. */
+    p->u16 = x->dtype == SW_U16 && y->encoding.scale == 1.0f / 65536 && y->encoding.offset == 0 &&
+             sw_last_dim(x) <= 65536 && to_log2 >= 0 && to_log2 < 0x1p40;
+    if (p->u16) p->to_log2 = (int64_t)to_log2;
+    for (int d = 0; x->dtype == SW_U8 && d < 256; d++) p->table[d] = sw_exp_of_negative(-d * p->step);
+    call->prepared = p;
+    return SW_OK;
+}
+
+/* 2^-t of 15 fraction bits, t = d * to_log2 / 2^22: with t = n - f, f in [0, 1), the parabola gives 2^f / 2.
+ */
+static int64_t exp2_q15(int64_t d, int64_t to_log2) {
+    static const int32_t segments[4][3] = {
+        {32769, 22652, 4300}, {32876, 21816, 5119}, {33371, 19857, 6087}, {34681, 16401, 7227}};
+    const int64_t t = (d * to_log2) >> 6;
+    if (t >> 16 >= 16) return 0;
+    const int32_t f = 65535 - (int32_t)(t & 65535), *c = segments[f >> 14];
+    const int64_t slope = (c[2] * (int64_t)f + c[1] * 32768) >> 16;
+    return ((slope * f + c[0] * 32768) >> 16) >> (t >> 16);
+}
+
+/* p = e / sum as (e * factor) >> shift. */
+typedef struct reciprocal {
+    int64_t factor;
+    unsigned shift;
+} reciprocal;
+
+static reciprocal reciprocal_of(int64_t sum) {
+    const int64_t half = sum >> 1; /* in [2^bits, 2^(bits + 1)) */
+    unsigned bits = 13;            /* the greatest value alone is 32767 */
+    while (half >> (bits + 1) > 0) bits++;
+    int64_t r = (int64_t)1 << (bits - 1);
+    for (int i = 0; i < 5; i++) r = (r * (((int64_t)2 << bits) - ((half * r) >> bits))) >> bits;
+    const unsigned cut = bits > 16 ? bits - 16 : 0;
+    return (reciprocal){r >> cut, 2 * bits - 15 - cut};
+}
+
+static void row_u16(const softmax_prepared *p, const uint16_t *x, size_t c, uint16_t *y) {
+    uint16_t top = 0;
+    for (size_t i = 0; i < c; i++) top = x[i] > top ? x[i] : top;
+    int64_t sum = 0;
+    for (size_t i = 0; i < c; i++) sum += exp2_q15(top - x[i], p->to_log2);
+    const reciprocal r = reciprocal_of(sum);
+    for (size_t i = 0; i < c; i++) {
+        const int64_t q = (exp2_q15(top - x[i], p->to_log2) * r.factor) >> r.shift;
+        y[i] = q > UINT16_MAX ? UINT16_MAX : (uint16_t)q;
+    }
+}
+
+static double distance_exp(const sw_op_call *call, int32_t d) {
+    const softmax_prepared *p = call->prepared;
+    return call->in[0]->dtype == SW_U8 ? p->table[d] : sw_exp_of_negative(-d * p->step);
+}
+
+static void softmax_rows(void *context, size_t begin, size_t end) {
+    const sw_op_call *call = context;
+    const sw_tensor *x = call->in[0], *y = call->out;
+    const softmax_prepared *p = call->prepared;
+    const size_t c = sw_last_dim(x);
+    const sw_dtype type = y->dtype;
+    for (size_t r = begin; r < end; r++) {
+        if (p->u16) {
+            row_u16(p, (const uint16_t *)call->in_data[0] + r * c, c, (uint16_t *)call->out_data + r * c);
+            continue;
+        }
+        int32_t top = 0;
+        for (size_t i = 0; i < c; i++) {
+            int32_t q = sw_load_unsigned(call->in_data[0], type, r * c + i);
+            if (q > top) top = q;
+        }
+        double sum = 0;
+        for (size_t i = 0; i < c; i++)
+            sum += distance_exp(call, top - sw_load_unsigned(call->in_data[0], type, r * c + i));
+        const double multiplier = 1 / (sum * y->encoding.scale);
+        for (size_t i = 0; i < c; i++) {
+            double e = distance_exp(call, top - sw_load_unsigned(call->in_data[0], type, r * c + i));
+            sw_store_unsigned(call->out_data, type, r * c + i,
+                              sw_half_up_saturated(e * multiplier, y->encoding.offset, sw_dtype_max(type)));
+        }
+    }
+}
+
+void sw_quantized_softmax_run(const sw_op_call *call) {
+    sw_op_call copy = *call;
+    sw_pool_for(call->pool, (size_t)sw_tensor_elements(call->in[0]) / sw_last_dim(call->in[0]), 1,
+                softmax_rows, &copy);
+}

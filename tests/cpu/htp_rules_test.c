@@ -1,0 +1,238 @@
+/* u16 ops whose integers are the HTP's, bit for bit: against the emulator's own integers (library 2.51,
+ * SM8750) for Sigmoid, SiLU and Softmax, against the rules of docs/numerics.md, in wide arithmetic, for the
+ * others. */
+#include "quantized_ops.h"
+#include "small_graph.h"
+
+enum { N = 16 };
+static const int32_t inputs[N] = {0,     1,     777,   5000,  16384, 24576, 30000, 32768,
+                                  32800, 36000, 41000, 47000, 52000, 60001, 65000, 65535};
+
+static void expect_values(const values *y, const int32_t *want, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (get(y, i) != want[i]) fail_msg("[%zu]: %d, wanted %d", i, get(y, i), want[i]);
+}
+
+static void fill_with(values *v, const int32_t *q, size_t n) {
+    for (size_t i = 0; i < n; i++) set(v, i, q[i]);
+}
+
+/* The second scale is small enough that its multiplier is short of 15 bits. */
+static void sigmoid_is_the_emulators(void **state) {
+    (void)state;
+    static const int32_t want[2][N] = {
+        {2, 2, 4, 20, 698, 7870, 27730, 41528, 41678, 54060, 62710, 65078, 65438, 65528, 65534, 65534},
+        {18540, 18542, 18854, 20598, 25696, 29618, 32274, 33636, 33652, 35220, 37646, 40484, 42760, 46184,
+         48166, 48370}};
+    for (int i = 0; i < 2; i++) {
+        values x = MAKE(SW_U16, i == 0 ? 0.00031f : 3e-5f, -31000, N), y = MAKE(SW_U16, 1.0f / 65536, 0, N);
+        fill_with(&x, inputs, N);
+        sw_op op = {.type = SW_OP_SIGMOID, .name = "sigmoid", .n_inputs = 1, .n_outputs = 1};
+        run_op(&op, &x, 1, &y, NULL);
+        expect_values(&y, want[i], N);
+        release(&x), release(&y);
+    }
+}
+
+/* x * Sigmoid(x) in a graph, on the device. The Sigmoid's own encoding is coarse: it must not matter. */
+static void run_silu(values *x, values *y, bool swapped) {
+    small_graph s;
+    small_graph_init(&s);
+    const uint32_t n = x->t.dims[0];
+    uint32_t t[3];
+    for (int i = 0; i < 3; i++) {
+        t[i] = add_tensor(&s,
+                          i == 0   ? SW_TENSOR_INPUT
+                          : i == 1 ? SW_TENSOR_NATIVE
+                                   : SW_TENSOR_OUTPUT,
+                          x->t.dtype, DIMS(n));
+        s.graph->tensors[t[i]]->encoding = i == 0   ? x->t.encoding
+                                           : i == 2 ? y->t.encoding
+                                                    : (sw_encoding){0.1f, 0};
+    }
+    add_op(&s, SW_OP_SIGMOID, t[1], INPUTS(t[0]));
+    add_op(&s, SW_OP_MULTIPLY, t[2], INPUTS(t[swapped ? 1 : 0], t[swapped ? 0 : 1]));
+    const sw_binding in = {.data = x->data}, out = {.data = y->data};
+    sw_error err = {SW_OK, ""};
+    if (run_graph(&s, NULL, &in, &out, &err) != SW_OK) fail_msg("%s", err.message);
+    small_graph_free(&s);
+}
+
+static void silu_is_one_op_and_the_emulators(void **state) {
+    (void)state;
+    static const int32_t want[2][N] = {
+        {1698, 1698, 1697, 1686, 1416, 293, 928, 3743, 3787, 9221, 19149, 30673, 39937, 54578, 63698, 64674},
+        {0, 0, 0, 0, 1525, 5213, 8358, 10184, 10206, 12505, 16493, 21892, 26872, 35657, 41594, 42247}};
+    for (int i = 0; i < 4; i++) {
+        const bool small = i >= 2;
+        values x = MAKE(SW_U16, small ? 3e-5f : 0.00031f, -31000, N);
+        values y = MAKE(SW_U16, small ? 2.3e-5f : 0.00017f, small ? -9000 : -1700, N);
+        fill_with(&x, inputs, N);
+        run_silu(&x, &y, i % 2 > 0);
+        expect_values(&y, want[small], N);
+        release(&x), release(&y);
+    }
+}
+
+static void silu_of_u8_is_exact(void **state) {
+    (void)state;
+    values x = MAKE(SW_U8, 0.07f, -130, 256), y = MAKE(SW_U8, 0.035f, -9, 256);
+    for (uint32_t i = 0; i < 256; i++) set(&x, i, (int32_t)i);
+    run_silu(&x, &y, false);
+    for (uint32_t i = 0; i < 256; i++) {
+        long double v = ((long double)i - 130) * x.t.encoding.scale;
+        long double want = floorl(v / (1 + expl(-v)) / y.t.encoding.scale + 9.5L);
+        assert_int_equal(get(&y, i), want > 255 ? 255 : (int)want);
+    }
+    release(&x), release(&y);
+}
+
+static void run_softmax(values *x, values *y, float beta) {
+    sw_op op = {.type = SW_OP_SOFTMAX, .name = "softmax", .n_inputs = 1, .n_outputs = 1};
+    op.params.softmax.beta = beta;
+    run_op(&op, x, 1, y, NULL);
+}
+
+/* Row k: k + 1 equal greatest values, the others far below. */
+static void softmax_of_equals_is_the_emulators(void **state) {
+    (void)state;
+    static const int32_t want[N] = {65534, 32767, 21845, 16383, 13107, 10922, 9362, 8191,
+                                    7281,  6553,  5957,  5461,  5041,  4681,  4368, 4095};
+    values x = MAKE(SW_U16, 0.002f, -32768, N, N), y = MAKE(SW_U16, 1.0f / 65536, 0, N, N);
+    for (size_t k = 0; k < N; k++)
+        for (size_t i = 0; i <= k; i++) set(&x, k * N + i, 60000);
+    run_softmax(&x, &y, 1);
+    for (size_t k = 0; k < N; k++)
+        for (size_t i = 0; i < N; i++) assert_int_equal(get(&y, k * N + i), i <= k ? want[k] : 0);
+    release(&x), release(&y);
+}
+
+static void softmax_of_scores_is_the_emulators(void **state) {
+    (void)state;
+    static const int32_t in[2 * N] = {65535, 65000, 64000, 62000, 60000, 57000, 54000, 50000,
+                                      45000, 40000, 30000, 20000, 10000, 1,     0,     63999,
+                                      23845, 23666, 23333, 22666, 22000, 21000, 20000, 18666,
+                                      17000, 15333, 12000, 8666,  5333,  2000,  2000,  23333};
+    static const int32_t want[2 * N] = {12221, 11355, 9896, 7516, 5709, 3779, 2502, 1443, 725,  364,  92,
+                                        23,    5,     1,    1,    9895, 7782, 7593, 7253, 6618, 6039, 5263,
+                                        4587,  3818,  3036, 2414, 1526, 965,  610,  385,  385,  7253};
+    values x = MAKE(SW_U16, 0.0011f, -32768, 2, N), y = MAKE(SW_U16, 1.0f / 65536, 0, 2, N);
+    fill_with(&x, in, (size_t)2 * N);
+    run_softmax(&x, &y, 0.125f);
+    expect_values(&y, want, (size_t)2 * N);
+    release(&x), release(&y);
+}
+
+typedef __int128 wide; /* so that no order of the operations matters */
+
+static wide cut(wide v, wide by) { /* floor(v / by) */
+    return v >= 0 ? v / by : -((-v + by - 1) / by);
+}
+
+typedef struct product {
+    wide multiplier, bias;
+} product;
+
+/* za, zb: zero points. */
+static product product_rule(double ratio, wide za, wide zb) {
+    return (product){(wide)nearbyint(ratio * 0x1p34), (32768 - za) - (2 * za - 65535) * (zb - 32768)};
+}
+static wide eighths(product p, wide a, wide b) {
+    return cut((a * b + p.bias) * p.multiplier, (wide)1 << 31);
+}
+static int32_t stored(wide in_eighths, int32_t offset) {
+    wide q = cut(in_eighths + 4, 8) - offset;
+    return q < 0 ? 0 : q > 65535 ? 65535 : (int32_t)q;
+}
+
+static int32_t centred(const values *v, size_t i) {
+    return get(v, i) + v->t.encoding.offset;
+}
+
+static void multiply_keeps_eighths(void **state) {
+    (void)state;
+    for (int round = 0; round < 8; round++) {
+        values in[2] = {MAKE(SW_U16, 2.3e-4f, -29000 - 700 * round, 1000),
+                        MAKE(SW_U16, 1.1e-4f + 1e-5f * (float)round, -33000, 1000)};
+        values y = MAKE(SW_U16, 7.7e-4f, -30111, 1000);
+        fill(&in[0], 0, 65535), fill(&in[1], 0, 65535);
+        sw_op op = {.type = SW_OP_MULTIPLY, .name = "multiply", .n_inputs = 2, .n_outputs = 1};
+        run_op(&op, in, 2, &y, NULL);
+        const float ratio = in[0].t.encoding.scale * in[1].t.encoding.scale / y.t.encoding.scale;
+        const product p = product_rule((double)ratio, -in[0].t.encoding.offset, -in[1].t.encoding.offset);
+        const wide share = cut(p.bias * p.multiplier + (1 << 30), (wide)1 << 31);
+        for (size_t i = 0; i < 1000; i++)
+            assert_int_equal(get(&y, i), stored(eighths(p, centred(&in[0], i), centred(&in[1], i)) - share,
+                                                y.t.encoding.offset));
+        release(&in[0]), release(&in[1]), release(&y);
+    }
+}
+
+static void rotary_keeps_eighths(void **state) {
+    (void)state;
+    enum { HEADS = 4, ROWS = 5, D = 64, HALF = D / 2 };
+    values in[3] = {MAKE(SW_U16, 1.3e-4f, -31234, 1, HEADS, ROWS, D),
+                    MAKE(SW_U16, 3.1e-5f, -32700, 1, ROWS, HALF),
+                    MAKE(SW_U16, 3.2e-5f, -32768, 1, ROWS, HALF)};
+    values y = MAKE(SW_U16, 1.7e-4f, -33000, 1, HEADS, ROWS, D);
+    for (int i = 0; i < 3; i++) fill(&in[i], 0, 65535);
+    sw_op op = {.type = SW_OP_ROTARY_EMBEDDING, .name = "rotary", .n_inputs = 3, .n_outputs = 1};
+    run_op(&op, in, 3, &y, NULL);
+    const float by_y = 1 / y.t.encoding.scale, scale = in[0].t.encoding.scale;
+    const product c = product_rule((double)(scale * in[1].t.encoding.scale * by_y), 31234, 32700);
+    const product s = product_rule((double)(scale * in[2].t.encoding.scale * by_y), 31234, 32768);
+    const wide bc = c.bias * c.multiplier, bs = s.bias * s.multiplier, one = (wide)1 << 31;
+    const wide low = cut(bs - bc + one / 2, one), high = cut(-bs - bc + one / 2, one);
+    for (size_t r = 0; r < HEADS * ROWS; r++)
+        for (size_t i = 0; i < HALF; i++) {
+            const size_t at = r * D + i, angle = r % ROWS * HALF + i;
+            const wide a = centred(&in[0], at), b = centred(&in[0], at + HALF);
+            const wide u = centred(&in[1], angle), v = centred(&in[2], angle);
+            assert_int_equal(get(&y, at), stored(eighths(c, a, u) - eighths(s, b, v) + low, -33000));
+            assert_int_equal(get(&y, at + HALF), stored(eighths(c, b, u) + eighths(s, a, v) + high, -33000));
+        }
+    for (int i = 0; i < 3; i++) release(&in[i]);
+    release(&y);
+}
+
+/* Multipliers of 15 bits of one power of two. bits: of the fraction, for the ratios here. */
+static void check_add(double ratio_a, double ratio_b, int bits) {
+    values in[2] = {MAKE(SW_U16, (float)(ratio_a * 1e-3), -29000, 2000),
+                    MAKE(SW_U16, (float)(ratio_b * 1e-3), -34001, 2000)};
+    values y = MAKE(SW_U16, 1e-3f, -31003, 2000);
+    fill(&in[0], 0, 65535), fill(&in[1], 0, 65535);
+    sw_op op = {.type = SW_OP_ADD, .name = "add", .n_inputs = 2, .n_outputs = 1};
+    run_op(&op, in, 2, &y, NULL);
+    wide m[2];
+    for (int i = 0; i < 2; i++)
+        m[i] = (wide)floor(ldexp((double)in[i].t.encoding.scale / (double)y.t.encoding.scale, bits) + 0.5);
+    const wide one = (wide)1 << (bits - 1), zero = cut(29000 * m[0] + 34001 * m[1], 2);
+    for (size_t i = 0; i < 2000; i++) {
+        wide q =
+            cut(cut(get(&in[0], i) * m[0] + get(&in[1], i) * m[1], 2) - zero + 31003 * one + one / 2, one);
+        assert_int_equal(get(&y, i), q < 0 ? 0 : q > 65535 ? 65535 : (int32_t)q);
+    }
+    release(&in[0]), release(&in[1]), release(&y);
+}
+
+static void add_has_short_multipliers(void **state) {
+    (void)state;
+    check_add(0.7, 0.3, 15);
+    check_add(0.99990, 0.011, 15);
+    check_add(0.99998, 0.011, 14); /* just short of 1 counts as 1 */
+    check_add(0.02, 1.7, 14);
+    check_add(0.3, 0.2, 16);
+    check_add(0.05, 0.03, 16); /* no more than 16 bits of fraction */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sigmoid_is_the_emulators),
+                                       cmocka_unit_test(silu_is_one_op_and_the_emulators),
+                                       cmocka_unit_test(silu_of_u8_is_exact),
+                                       cmocka_unit_test(softmax_of_equals_is_the_emulators),
+                                       cmocka_unit_test(softmax_of_scores_is_the_emulators),
+                                       cmocka_unit_test(multiply_keeps_eighths),
+                                       cmocka_unit_test(rotary_keeps_eighths),
+                                       cmocka_unit_test(add_has_short_multipliers)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
