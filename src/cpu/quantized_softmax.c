@@ -2,7 +2,7 @@
  *
  * u8: e^x in double, half up. u16, probabilities in 65536ths: HTP's integers. e^x is 2^t, its fraction a
  * parabola in each of 4 segments, 15 bits; the sum's reciprocal comes of five Newton steps in as many bits as
- * the sum has. Found by comparing with the emulator (docs/numerics.md, "Softmax"). */
+ * the sum has, up to 16. Found by comparing with the emulator (docs/numerics.md, "Softmax"). */
 #include <math.h>
 
 #include "cpu/quantized.h"
@@ -66,10 +66,10 @@ static reciprocal reciprocal_of(int64_t sum) {
     const int64_t half = sum >> 1; /* in [2^bits, 2^(bits + 1)) */
     unsigned bits = 13;            /* the greatest value alone is 32767 */
     while (half >> (bits + 1) > 0) bits++;
-    int64_t r = (int64_t)1 << (bits - 1);
-    for (int i = 0; i < 5; i++) r = (r * (((int64_t)2 << bits) - ((half * r) >> bits))) >> bits;
-    const unsigned cut = bits > 16 ? bits - 16 : 0;
-    return (reciprocal){r >> cut, 2 * bits - 15 - cut};
+    const unsigned kept = bits < 16 ? bits : 16; /* of the reciprocal */
+    int64_t r = (int64_t)1 << (kept - 1);
+    for (int i = 0; i < 5; i++) r = (r * (((int64_t)2 << bits) - ((half * r) >> kept))) >> bits;
+    return (reciprocal){r, bits + kept - 15};
 }
 
 static void row_u16(const softmax_prepared *p, const uint16_t *x, size_t c, uint16_t *y) {
