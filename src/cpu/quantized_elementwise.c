@@ -82,7 +82,7 @@ static void prepare_add_u16(const sw_op_call *call, binary_prepared *p) {
     frexp(1.00004 * (p->a > p->b ? p->a : p->b), &exponent);
     const int bits = exponent < -1 ? 16 : 15 - exponent, fraction = bits - 1;
     if (fraction < 1) return;
-    const int64_t a = (int64_t)floor(ldexp(p->a, bits) + 0.5), b = (int64_t)floor(ldexp(p->b, bits) + 0.5);
+    const int64_t a = (int64_t)rint(ldexp(p->a, bits)), b = (int64_t)rint(ldexp(p->b, bits));
     set_add(call, p, a, b, 1, (unsigned)fraction, -((-oa * a - ob * b) >> 1));
 }
 
@@ -99,8 +99,8 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
         p->product = sw_product_of(ratio, a->encoding.offset, b->encoding.offset);
         p->share = sw_product_round(p->product.bias * p->product.multiplier);
     } else {
-        p->a = (double)a->encoding.scale / y->encoding.scale;
-        p->b = (double)b->encoding.scale / y->encoding.scale;
+        p->a = a->encoding.scale / y->encoding.scale; /* in single precision, as the HTP */
+        p->b = b->encoding.scale / y->encoding.scale;
         const bool sane = fabs(p->a) + fabs(p->b) < 0x1p14; /* far from any ratio seen: doubles do */
         if (sane && a->dtype == SW_U16)
             prepare_add_u16(call, p);
@@ -176,6 +176,27 @@ bool sw_quantized_convert_matches(const sw_op_call *call) {
            (x->dtype == SW_F32 && sw_is_unsigned_quantized(y));
 }
 
+/* HTP's Convert of u16 to u8: a multiplier of 14 bits times q + 1, rounded to steps of 2^15, plus a constant
+ * of such steps that is rounded up. */
+typedef struct narrowing {
+    int64_t multiplier, constant; /* y = (q * multiplier + constant) >> shift */
+    unsigned shift;               /* 0: another pair of types, or a ratio this was not found for */
+} narrowing;
+
+static narrowing narrowing_of(const sw_tensor *x, const sw_tensor *y) {
+    const float ratio = x->encoding.scale / y->encoding.scale;
+    if (x->dtype != SW_U16 || y->dtype != SW_U8 || !(ratio >= 0x1p-9f && ratio < 0x1p-4f))
+        return (narrowing){0, 0, 0};
+    int exponent;
+    const int64_t multiplier = (int64_t)rint(ldexp(frexp((double)ratio, &exponent), 14));
+    const int shift = 14 - exponent;
+    const int64_t fixed = multiplier + (1 << 14); /* of q + 1, and for rounding */
+    const int64_t exact = multiplier * x->encoding.offset - y->encoding.offset * ((int64_t)1 << shift) +
+                          ((int64_t)1 << (shift - 1));
+    const int64_t steps = -((fixed - exact) >> 15);
+    return (narrowing){multiplier, fixed + steps * (1 << 15), (unsigned)shift};
+}
+
 static void convert_range(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
     const sw_tensor *x = call->in[0], *y = call->out;
@@ -188,14 +209,13 @@ static void convert_range(void *context, size_t begin, size_t end) {
     }
     const int32_t offset = y->encoding.offset, max = sw_dtype_max(y->dtype);
     double multiplier = (double)x->encoding.scale / y->encoding.scale;
-    double constant = 0;
-    if (x->dtype == SW_U8 && y->dtype == SW_U16) {
-        multiplier = short_multiplier(multiplier, multiplier, 15);
-    } else if (x->dtype == SW_U16 && y->dtype == SW_U8) {
-        /* HTP's constant is off by 0.002 to 0.015 steps, in a way not known: this is the middle. */
-        multiplier = short_multiplier(multiplier, multiplier, 14);
-        constant = 1.0 / 128;
+    if (x->dtype == SW_U8 && y->dtype == SW_U16) multiplier = short_multiplier(multiplier, multiplier, 15);
+    const narrowing n = narrowing_of(x, y);
+    for (size_t i = begin; n.shift > 0 && i < end; i++) {
+        const int64_t q = (((const uint16_t *)call->in_data[0])[i] * n.multiplier + n.constant) >> n.shift;
+        ((uint8_t *)call->out_data)[i] = (uint8_t)(q < 0 ? 0 : q > max ? max : q);
     }
+    if (n.shift > 0) return;
     for (size_t i = begin; i < end; i++) {
         double steps;
         if (x->dtype == SW_F32) { /* half away from zero */
@@ -203,8 +223,7 @@ static void convert_range(void *context, size_t begin, size_t end) {
             steps = steps < 0 ? ceil(steps - 0.5) : floor(steps + 0.5);
         } else {
             steps =
-                (sw_load_unsigned(call->in_data[0], x->dtype, i) + (double)x->encoding.offset) * multiplier +
-                constant;
+                (sw_load_unsigned(call->in_data[0], x->dtype, i) + (double)x->encoding.offset) * multiplier;
         }
         sw_store_unsigned(call->out_data, y->dtype, i, sw_half_up_saturated(steps, offset, max));
     }

@@ -225,6 +225,28 @@ static void add_has_short_multipliers(void **state) {
     check_add(0.05, 0.03, 16); /* no more than 16 bits of fraction */
 }
 
+/* (q + 1) * multiplier, rounded to steps of 2^15; a constant of such steps, rounded up. */
+static void narrowing_has_steps(void **state) {
+    (void)state;
+    static const float ratios[] = {1.0f / 257, 0.0031f, 0.0071f, 0.0203f};
+    for (size_t k = 0; k < sizeof ratios / sizeof *ratios; k++) {
+        values x = MAKE(SW_U16, 1e-4f, -31789, 65536), y = MAKE(SW_U8, 1e-4f / ratios[k], -128, 65536);
+        for (uint32_t i = 0; i < 65536; i++) set(&x, i, (int32_t)i);
+        sw_op op = {.type = SW_OP_CONVERT, .name = "convert", .n_inputs = 1, .n_outputs = 1};
+        run_op(&op, &x, 1, &y, NULL);
+        int exponent;
+        const double mantissa = frexp((double)(x.t.encoding.scale / y.t.encoding.scale), &exponent);
+        const wide m = (wide)nearbyint(ldexp(mantissa, 14)), step = 1 << 15, one = (wide)1 << (14 - exponent);
+        const wide exact = -31789 * m + 128 * one + one / 2;
+        const wide constant = -cut(m + step / 2 - exact, step);
+        for (size_t i = 0; i < 65536; i++) {
+            wide q = cut(cut(((wide)i + 1) * m + step / 2, step) + constant, one / step);
+            assert_int_equal(get(&y, i), q < 0 ? 0 : q > 255 ? 255 : (int32_t)q);
+        }
+        release(&x), release(&y);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(sigmoid_is_the_emulators),
                                        cmocka_unit_test(silu_is_one_op_and_the_emulators),
@@ -233,6 +255,7 @@ int main(void) {
                                        cmocka_unit_test(softmax_of_scores_is_the_emulators),
                                        cmocka_unit_test(multiply_keeps_eighths),
                                        cmocka_unit_test(rotary_keeps_eighths),
-                                       cmocka_unit_test(add_has_short_multipliers)};
+                                       cmocka_unit_test(add_has_short_multipliers),
+                                       cmocka_unit_test(narrowing_has_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,7 +199,7 @@ static void converts_between_widths(void **state) {
         run_op(&op, &x, 1, &y, NULL);
         for (size_t i = 0; i < n; i++)
             /* u8 to u16: a multiplier of 15 bits, at most 197 here, times at most 137. u16 to u8: of 14 bits,
-             * and a constant of 1/128. */
+             * and a constant rounded up by less than 1/64. */
             expect_between(&y, i, real(&x, i) / y.t.encoding.scale, lsb[t], -lsb[t], "Convert");
         release(&x), release(&y);
     }
