@@ -1,28 +1,48 @@
 /* extract.c: copies an op and the tensors around it. */
 #include "graph/extract.h"
 
+/* The tensor in `one`; added, as `kind` unless it is a constant, where it isn't there yet. UINT32_MAX without
+ * memory. */
+static uint32_t carry(sw_graph *one, sw_tensor *t, sw_tensor_kind kind) {
+    uint32_t index = sw_graph_find(one, t->name);
+    if (index != UINT32_MAX) return index;
+    if (t->kind != SW_TENSOR_CONSTANT) {
+        sw_tensor *copy = sw_arena_alloc(one->arena, sizeof *copy);
+        if (copy == NULL) return UINT32_MAX;
+        *copy = *t;
+        copy->kind = kind;
+        t = copy;
+    }
+    return sw_graph_add_tensor(one, t);
+}
+
+static bool append(sw_graph *one, const sw_graph *graph, const sw_op *op, sw_tensor_kind output_kind) {
+    sw_op copy = *op;
+    for (uint32_t i = 0; i < op->n_inputs; i++)
+        if ((copy.inputs[i] = carry(one, graph->tensors[op->inputs[i]], SW_TENSOR_INPUT)) == UINT32_MAX)
+            return false;
+    for (uint32_t i = 0; i < op->n_outputs; i++)
+        if ((copy.outputs[i] = carry(one, graph->tensors[op->outputs[i]], output_kind)) == UINT32_MAX)
+            return false;
+    return sw_graph_add_op(one, &copy);
+}
+
+/* Of a Multiply of x by Sigmoid(x): the Sigmoid; else NULL. */
+static const sw_op *sigmoid_of(const sw_graph *graph, const sw_op *op) {
+    if (op->type != SW_OP_MULTIPLY) return NULL;
+    for (uint32_t i = 0; i < graph->n_ops; i++) {
+        const sw_op *maker = &graph->ops[i];
+        if (maker->type != SW_OP_SIGMOID) continue;
+        for (uint32_t j = 0; j < 2; j++)
+            if (maker->outputs[0] == op->inputs[j] && maker->inputs[0] == op->inputs[1 - j]) return maker;
+    }
+    return NULL;
+}
+
 sw_graph *sw_graph_extract_op(sw_arena *arena, const sw_graph *graph, const sw_op *op) {
     sw_graph *one = sw_graph_create(arena, op->name, graph->ar_len, graph->context_len);
     if (one == NULL) return NULL;
-    sw_op copy = *op;
-    for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
-        bool output = i >= op->n_inputs;
-        uint32_t from = output ? op->outputs[i - op->n_inputs] : op->inputs[i];
-        uint32_t *to = output ? &copy.outputs[i - op->n_inputs] : &copy.inputs[i];
-        *to = UINT32_MAX;
-        for (uint32_t k = 0; k < i && k < op->n_inputs; k++)
-            if (op->inputs[k] == from) *to = copy.inputs[k];
-        if (*to != UINT32_MAX) continue;
-        sw_tensor *t = graph->tensors[from];
-        if (t->kind != SW_TENSOR_CONSTANT) {
-            sw_tensor *border = sw_arena_alloc(arena, sizeof *border);
-            if (border == NULL) return NULL;
-            *border = *t;
-            border->kind = output ? SW_TENSOR_OUTPUT : SW_TENSOR_INPUT;
-            t = border;
-        }
-        *to = sw_graph_add_tensor(one, t);
-        if (*to == UINT32_MAX) return NULL;
-    }
-    return sw_graph_add_op(one, &copy) && sw_graph_seal(one) ? one : NULL;
+    const sw_op *before = sigmoid_of(graph, op);
+    if (before != NULL && !append(one, graph, before, SW_TENSOR_NATIVE)) return NULL;
+    return append(one, graph, op, SW_TENSOR_OUTPUT) && sw_graph_seal(one) ? one : NULL;
 }

@@ -5,8 +5,9 @@
 #include "graph/ir.h"
 
 /* A sealed graph in the arena with that op, its constants as they are, its other inputs as graph inputs in
- * the order of the op's (one that stands twice is one input), its output as the graph's. NULL without memory.
- * Tensors keep their names; the op's graph and its constants are borrowed. */
+ * the order of the op's (one that stands twice is one input), its output as the graph's. A Multiply of x by
+ * Sigmoid(x) comes with the Sigmoid: the HTP computes both as one op. NULL without memory. Tensors keep their
+ * names; the op's graph and its constants are borrowed. */
 sw_graph *sw_graph_extract_op(sw_arena *arena, const sw_graph *graph, const sw_op *op);
 
 #endif
