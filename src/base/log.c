@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/find_name.h"
+
 static _Atomic sw_log_level current_level = SW_LOG_INFO;
 static bool bar_on_screen;
 static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -22,12 +24,10 @@ sw_log_level sw_log_get_level(void) {
 }
 
 bool sw_log_level_from_name(const char *name, sw_log_level *out) {
-    for (unsigned i = 0; i < sizeof level_names / sizeof *level_names; i++) {
-        if (strcmp(name, level_names[i]) != 0) continue;
-        *out = (sw_log_level)i;
-        return true;
-    }
-    return false;
+    unsigned i;
+    if (!sw_find_name(level_names, sizeof level_names / sizeof *level_names, name, &i)) return false;
+    *out = (sw_log_level)i;
+    return true;
 }
 
 static void wipe_bar(void) {

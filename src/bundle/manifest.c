@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/find_name.h"
 #include "graph/verify.h"
 
 static const char *const kind_names[SW_PART_KIND_COUNT] = {
@@ -23,12 +24,10 @@ const char *sw_model_mode_name(sw_model_mode mode) {
 }
 
 bool sw_model_mode_from_name(const char *name, sw_model_mode *out) {
-    for (unsigned i = 0; i < SW_MODE_COUNT; i++) {
-        if (strcmp(mode_names[i], name) != 0) continue;
-        *out = (sw_model_mode)i;
-        return true;
-    }
-    return false;
+    unsigned i;
+    if (!sw_find_name(mode_names, SW_MODE_COUNT, name, &i)) return false;
+    *out = (sw_model_mode)i;
+    return true;
 }
 
 void sw_manifest_init(sw_manifest *m, const sw_decoder *decoder) {

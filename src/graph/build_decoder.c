@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/find_name.h"
+
 static const char *const form_names[SW_ATTENTION_FORM_COUNT] = {"grouped", "per_kv_head"};
 
 const char *sw_attention_form_name(sw_attention_form form) {
@@ -17,12 +19,10 @@ const char *sw_attention_form_name(sw_attention_form form) {
 }
 
 bool sw_attention_form_from_name(const char *name, sw_attention_form *out) {
-    for (unsigned i = 0; i < SW_ATTENTION_FORM_COUNT; i++) {
-        if (strcmp(form_names[i], name) != 0) continue;
-        *out = (sw_attention_form)i;
-        return true;
-    }
-    return false;
+    unsigned i;
+    if (!sw_find_name(form_names, SW_ATTENTION_FORM_COUNT, name, &i)) return false;
+    *out = (sw_attention_form)i;
+    return true;
 }
 
 void sw_layer_name(char out[SW_NAME_BYTES], uint32_t layer, const char *name) {

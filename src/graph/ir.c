@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/find_name.h"
+
 typedef struct dtype_info {
     const char *name;
     size_t bytes;
@@ -49,15 +51,6 @@ const char *sw_role_name(sw_role role) {
     return role_names[role];
 }
 
-static bool find_name(const char *const *names, unsigned count, const char *name, unsigned *out) {
-    for (unsigned i = 0; i < count; i++) {
-        if (strcmp(names[i], name) != 0) continue;
-        *out = i;
-        return true;
-    }
-    return false;
-}
-
 bool sw_dtype_from_name(const char *name, sw_dtype *out) {
     for (unsigned i = 0; i < SW_DTYPE_COUNT; i++) {
         if (strcmp(dtypes[i].name, name) != 0) continue;
@@ -69,14 +62,14 @@ bool sw_dtype_from_name(const char *name, sw_dtype *out) {
 
 bool sw_tensor_kind_from_name(const char *name, sw_tensor_kind *out) {
     unsigned i;
-    if (!find_name(kind_names, SW_TENSOR_KIND_COUNT, name, &i)) return false;
+    if (!sw_find_name(kind_names, SW_TENSOR_KIND_COUNT, name, &i)) return false;
     *out = (sw_tensor_kind)i;
     return true;
 }
 
 bool sw_role_from_name(const char *name, sw_role *out) {
     unsigned i;
-    if (!find_name(role_names, SW_ROLE_COUNT, name, &i)) return false;
+    if (!sw_find_name(role_names, SW_ROLE_COUNT, name, &i)) return false;
     *out = (sw_role)i;
     return true;
 }

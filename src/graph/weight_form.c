@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/f16.h"
+#include "base/find_name.h"
 #include "graph/ir.h"
 
 static const char *const names[SW_SCALES_COUNT] = {
@@ -16,12 +17,10 @@ const char *sw_scales_name(sw_scales scales) {
 }
 
 bool sw_scales_from_name(const char *name, sw_scales *out) {
-    for (unsigned i = 0; i < SW_SCALES_COUNT; i++) {
-        if (strcmp(names[i], name) != 0) continue;
-        *out = (sw_scales)i;
-        return true;
-    }
-    return false;
+    unsigned i;
+    if (!sw_find_name(names, SW_SCALES_COUNT, name, &i)) return false;
+    *out = (sw_scales)i;
+    return true;
 }
 
 const char *sw_weight_form_text(sw_weight_form form, char out[SW_WEIGHT_FORM_BYTES]) {
