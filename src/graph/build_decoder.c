@@ -133,6 +133,13 @@ static uint32_t matmul(builder *b, uint32_t x, uint32_t y, bool transpose_in1, c
     return add_op(b, op, SW_TENSOR_NATIVE, SW_ROLE_ACTIVATION, name, range, s);
 }
 
+/* [1, a, b, d] <-> [1, b, a, d]. */
+static sw_op swap_middle(uint32_t x) {
+    sw_op op = unary(SW_OP_TRANSPOSE, x);
+    memcpy(op.params.transpose.perm, (uint32_t[]){0, 2, 1, 3}, sizeof op.params.transpose.perm);
+    return op;
+}
+
 /* [n, heads * d] -> [1, heads, n, d]. The last op's output is `name`, of that kind and role. */
 static uint32_t split_heads(builder *b, uint32_t x, uint32_t heads, const char *rows_name, const char *name,
                             sw_tensor_kind kind, sw_role role) {
@@ -140,9 +147,14 @@ static uint32_t split_heads(builder *b, uint32_t x, uint32_t heads, const char *
     shape out = SHAPE(1, heads, b->n, d);
     if (b->n == 1) return add_op(b, unary(SW_OP_RESHAPE, x), kind, role, name, NULL, out);
     uint32_t rows = activation(b, unary(SW_OP_RESHAPE, x), rows_name, SHAPE(1, b->n, heads, d));
-    sw_op op = unary(SW_OP_TRANSPOSE, rows);
-    memcpy(op.params.transpose.perm, (uint32_t[]){0, 2, 1, 3}, sizeof op.params.transpose.perm);
-    return add_op(b, op, kind, role, name, NULL, out);
+    return add_op(b, swap_middle(rows), kind, role, name, NULL, out);
+}
+
+/* Attention's result [1, heads, n, d], of any shape with n = 1, to [n, heads * d]. */
+static uint32_t join_heads(builder *b, uint32_t x) {
+    const sw_hparams *h = &b->decoder->hparams;
+    if (b->n > 1) x = activation(b, swap_middle(x), "context_rows", SHAPE(1, b->n, h->n_heads, h->head_dim));
+    return activation(b, unary(SW_OP_RESHAPE, x), "context", SHAPE(b->n, h->n_heads * h->head_dim));
 }
 
 static sw_op rotary(builder *b, uint32_t x) {
@@ -204,14 +216,9 @@ static uint32_t attend_grouped(builder *b, uint32_t q, uint32_t k_cache, uint32_
                    "probabilities", groups);
     }
     uint32_t x = matmul(b, p, v, false, "context_groups", "context", SHAPE(1, kv, group * n, d));
-    if (n > 1) {
-        if (group > 1)
-            x = activation(b, unary(SW_OP_RESHAPE, x), "context_heads", SHAPE(1, h->n_heads, n, d));
-        sw_op op = unary(SW_OP_TRANSPOSE, x);
-        memcpy(op.params.transpose.perm, (uint32_t[]){0, 2, 1, 3}, sizeof op.params.transpose.perm);
-        x = activation(b, op, "context_rows", SHAPE(1, n, h->n_heads, d));
-    }
-    return activation(b, unary(SW_OP_RESHAPE, x), "context", SHAPE(n, h->n_heads * d));
+    if (n > 1 && group > 1)
+        x = activation(b, unary(SW_OP_RESHAPE, x), "context_heads", SHAPE(1, h->n_heads, n, d));
+    return join_heads(b, x);
 }
 
 /* K or V of one KV head: its slice of the cache and of the new entries. */
@@ -262,12 +269,7 @@ static uint32_t attend_per_kv_head(builder *b, uint32_t q, uint32_t k_cache, uin
     }
     uint32_t x = join.inputs[0];
     if (kv > 1) x = activation(b, join, "context_heads", SHAPE(1, h->n_heads, n, d));
-    if (n > 1) {
-        sw_op op = unary(SW_OP_TRANSPOSE, x);
-        memcpy(op.params.transpose.perm, (uint32_t[]){0, 2, 1, 3}, sizeof op.params.transpose.perm);
-        x = activation(b, op, "context_rows", SHAPE(1, n, h->n_heads, d));
-    }
-    return activation(b, unary(SW_OP_RESHAPE, x), "context", SHAPE(n, h->n_heads * d));
+    return join_heads(b, x);
 }
 
 static uint32_t attention(builder *b, uint32_t x) {
