@@ -26,14 +26,13 @@ static sw_code check_constant(const sw_op_call *call, uint32_t input, sw_error *
     return SW_OK;
 }
 
-/* HTP's compiler makes one op of x * Sigmoid(x), whoever else reads the Sigmoid. made_by [n_tensors]. */
+/* Of a Multiply; made_by [n_tensors]. */
 static uint32_t find_silu_input(const sw_graph *graph, const sw_op *op, const uint32_t *made_by) {
     if (op->type != SW_OP_MULTIPLY) return 0;
     for (uint32_t j = 0; j < 2; j++) {
         const uint32_t maker = made_by[op->inputs[1 - j]];
-        if (maker != NEVER && graph->ops[maker].type == SW_OP_SIGMOID &&
-            graph->ops[maker].inputs[0] == op->inputs[j])
-            return 1 + j;
+        const uint32_t silu_input = maker != NEVER ? sw_op_silu_input(op, &graph->ops[maker]) : 0;
+        if (silu_input > 0) return silu_input;
     }
     return 0;
 }

@@ -29,13 +29,8 @@ static bool append(sw_graph *one, const sw_graph *graph, const sw_op *op, sw_ten
 
 /* Of a Multiply of x by Sigmoid(x): the Sigmoid; else NULL. */
 static const sw_op *sigmoid_of(const sw_graph *graph, const sw_op *op) {
-    if (op->type != SW_OP_MULTIPLY) return NULL;
-    for (uint32_t i = 0; i < graph->n_ops; i++) {
-        const sw_op *maker = &graph->ops[i];
-        if (maker->type != SW_OP_SIGMOID) continue;
-        for (uint32_t j = 0; j < 2; j++)
-            if (maker->outputs[0] == op->inputs[j] && maker->inputs[0] == op->inputs[1 - j]) return maker;
-    }
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        if (sw_op_silu_input(op, &graph->ops[i]) > 0) return &graph->ops[i];
     return NULL;
 }
 

@@ -87,6 +87,14 @@ bool sw_op_from_name(const char *name, sw_op_type *out) {
     return false;
 }
 
+uint32_t sw_op_silu_input(const sw_op *multiply, const sw_op *sigmoid) {
+    if (multiply->type != SW_OP_MULTIPLY || sigmoid->type != SW_OP_SIGMOID) return 0;
+    for (uint32_t i = 0; i < 2; i++)
+        if (sigmoid->inputs[0] == multiply->inputs[i] && sigmoid->outputs[0] == multiply->inputs[1 - i])
+            return 1 + i;
+    return 0;
+}
+
 uint64_t sw_tensor_elements(const sw_tensor *t) {
     uint64_t n = 1;
     for (uint32_t i = 0; i < t->rank; i++) n *= t->dims[i];

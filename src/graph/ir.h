@@ -157,6 +157,10 @@ typedef struct sw_op {
     } params;
 } sw_op;
 
+/* Where multiply is x * Sigmoid(x) with that Sigmoid: 1 + the place of x among its inputs; else 0. The HTP's
+ * compiler makes one op of the two, whoever else reads the Sigmoid. */
+uint32_t sw_op_silu_input(const sw_op *multiply, const sw_op *sigmoid);
+
 typedef struct sw_graph {
     const char *name; /* "prefill_forward", "kv_forward" */
     uint32_t ar_len, context_len;
