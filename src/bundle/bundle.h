@@ -69,13 +69,11 @@ sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) SW_MUST
 /* Gives the map's resident pages back; they are read again when touched. */
 void sw_bundle_writer_drop_pages(const sw_bundle_writer *w);
 
-/* A part from memory, or copied from a file. name: "tokenizer.json", "prefill_forward.bin": letters, digits,
+/* A part from memory. name: "tokenizer.json", "prefill_forward.bin": letters, digits,
  * '.', '_', '-'; other characters are replaced. Context parts stand in the manifest in the order of the
  * calls. */
 sw_code sw_bundle_writer_add(sw_bundle_writer *w, sw_part_kind kind, const char *name, const void *data,
                              uint64_t size, sw_error *err) SW_MUST_CHECK;
-sw_code sw_bundle_writer_copy(sw_bundle_writer *w, sw_part_kind kind, const char *name, const char *path,
-                              sw_error *err) SW_MUST_CHECK;
 
 /* Writes graph.json and the manifest (its parts and spill_fill_buffer_bytes are filled here), makes the whole
  * the folder's bundle, and deletes the parts of the one before. The same checks as when opening come first.

@@ -203,15 +203,6 @@ sw_code sw_bundle_writer_add(sw_bundle_writer *w, sw_part_kind kind, const char 
     return path != NULL ? sw_file_replace(path, data, (size_t)size, err) : no_memory(w, err);
 }
 
-sw_code sw_bundle_writer_copy(sw_bundle_writer *w, sw_part_kind kind, const char *name, const char *path,
-                              sw_error *err) {
-    sw_file_map map;
-    SW_TRY(sw_file_map_open(&map, path, err));
-    sw_code code = sw_bundle_writer_add(w, kind, name, map.data, map.size, err);
-    sw_file_map_close(&map);
-    return code;
-}
-
 /* ---- Weights ---- */
 
 sw_code sw_bundle_writer_begin_weights(sw_bundle_writer *w, sw_decoder *decoder, sw_error *err) {

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/score.h"
 #include "device/border.h"
 #include "graph/extract.h"
 
@@ -94,35 +95,21 @@ typedef struct step {
     double gap, kl, sqnr_db; /* gap: between the CPU device's two greatest logits */
 } step;
 
-static size_t argmax(const float *x, size_t n, double *gap) {
-    size_t best = 0;
+/* How far the greatest logit is above the next. */
+static double top_gap(const float *x, size_t n, size_t top) {
     float second = -INFINITY;
-    for (size_t i = 1; i < n; i++)
-        if (x[i] > x[best])
-            second = x[best], best = i;
-        else if (x[i] > second)
-            second = x[i];
-    if (gap != NULL) *gap = (double)x[best] - (double)second;
-    return best;
-}
-
-static double log_sum_exp(const float *x, size_t n, size_t top) {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += exp((double)x[i] - (double)x[top]);
-    return (double)x[top] + log(sum);
+    for (size_t i = 0; i < n; i++)
+        if (i != top && x[i] > second) second = x[i];
+    return (double)x[top] - (double)second;
 }
 
 static step compare_logits(const float *cpu, const float *emulator, size_t n) {
-    step s = {0};
-    s.cpu_top = argmax(cpu, n, &s.gap), s.emulator_top = argmax(emulator, n, NULL);
-    double za = log_sum_exp(cpu, n, s.cpu_top), zb = log_sum_exp(emulator, n, s.emulator_top), signal = 0,
-           noise = 0;
-    for (size_t i = 0; i < n; i++) {
-        double a = (double)cpu[i], b = (double)emulator[i];
-        s.kl += exp(a - za) * ((a - za) - (b - zb));
-        signal += a * a, noise += (a - b) * (a - b);
-    }
-    s.sqnr_db = noise > 0 ? 10 * log10(signal / noise) : INFINITY;
+    step s;
+    sw_score score;
+    sw_score_compare(cpu, emulator, n, &s.cpu_top, &s.emulator_top, &score);
+    s.gap = top_gap(cpu, n, s.cpu_top);
+    s.kl = score.kl;
+    s.sqnr_db = score.noise > 0 ? sw_decibels(score.signal, score.noise) : INFINITY;
     return s;
 }
 

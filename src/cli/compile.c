@@ -264,11 +264,7 @@ static sw_code lower(job *j, sw_error *err) {
                           .read = reports[i].ddr.read,
                           .write = reports[i].ddr.write};
         g->finalize_seconds = reports[i].finalize_seconds;
-        if (b->spill_fill_bytes > m->spill_fill_buffer_bytes)
-            m->spill_fill_buffer_bytes = b->spill_fill_bytes;
     }
-    sw_log(SW_LOG_DEBUG, "%s mode: a load will ask for one spill-fill buffer of %llu bytes",
-           sw_model_mode_name(m->mode), (unsigned long long)m->spill_fill_buffer_bytes);
     return SW_OK;
 }
 
@@ -291,9 +287,13 @@ static sw_code add_tokenizer_part(job *j, const char *name, json_writer *writer,
 static sw_code write_bundle(job *j, sw_error *err) {
     SW_TRY(add_tokenizer_part(j, "tokenizer.json", sw_tokenizer_write_json, err));
     SW_TRY(add_tokenizer_part(j, "tokenizer_config.json", sw_tokenizer_write_config, err));
-    j->manifest.compile_seconds = (double)(sw_now_us() - j->start_us) / 1e6;
-    j->manifest.peak_memory_bytes = sw_peak_memory_bytes();
-    return sw_bundle_writer_commit(j->writer, &j->manifest, err);
+    sw_manifest *m = &j->manifest;
+    m->compile_seconds = (double)(sw_now_us() - j->start_us) / 1e6;
+    m->peak_memory_bytes = sw_peak_memory_bytes();
+    SW_TRY(sw_bundle_writer_commit(j->writer, m, err));
+    sw_log(SW_LOG_DEBUG, "%s mode: a load will ask for one spill-fill buffer of %llu bytes",
+           sw_model_mode_name(m->mode), (unsigned long long)m->spill_fill_buffer_bytes);
+    return SW_OK;
 }
 
 typedef struct step {
@@ -304,12 +304,8 @@ typedef struct step {
 
 static void print_summary(const job *j, const step *steps, size_t n_steps, double total) {
     char line[SW_LINE_BYTES];
-    double finalize = 0;
-    for (uint32_t i = 0; i < j->manifest.n_graphs; i++) {
-        const sw_manifest_graph *g = &j->manifest.graphs[i];
-        sw_log(SW_LOG_INFO, "%s", sw_graph_line(g, line));
-        finalize += g->finalize_seconds;
-    }
+    for (uint32_t i = 0; i < j->manifest.n_graphs; i++)
+        sw_log(SW_LOG_INFO, "%s", sw_graph_line(&j->manifest.graphs[i], line));
     int n = 0;
     for (size_t i = 0; i < n_steps && n < (int)sizeof line - 40; i++)
         n += snprintf(line + n, sizeof line - (size_t)n, "%s%s %.1f", i > 0 ? ", " : "", steps[i].name,
@@ -317,7 +313,8 @@ static void print_summary(const job *j, const step *steps, size_t n_steps, doubl
     sw_log(SW_LOG_INFO, "seconds: %s", line);
     sw_log(SW_LOG_INFO,
            "compiled into %s in %.1f s, of these %.1f s in Qualcomm's finalize; peak memory %.0f MB",
-           j->options->artifact, total, finalize, (double)sw_peak_memory_bytes() / 1e6);
+           j->options->artifact, total, sw_finalize_seconds(&j->manifest),
+           (double)sw_peak_memory_bytes() / 1e6);
 }
 
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) {

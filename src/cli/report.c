@@ -13,6 +13,12 @@ const char *sw_bytes_text(uint64_t bytes, char out[32]) {
     return out;
 }
 
+double sw_finalize_seconds(const sw_manifest *m) {
+    double sum = 0;
+    for (uint32_t i = 0; i < m->n_graphs; i++) sum += m->graphs[i].finalize_seconds;
+    return sum;
+}
+
 const char *sw_graph_line(const sw_manifest_graph *g, char out[SW_LINE_BYTES]) {
     char spill[32], read[32], write[32];
     int n = snprintf(out, SW_LINE_BYTES, "%s: SLC allocator %s, spill-fill %s, VTCM %llu MB", g->name,
@@ -64,10 +70,8 @@ void sw_manifest_print(const sw_manifest *m, FILE *stream) {
     for (uint32_t i = 0; i < m->n_graphs; i++) print_graph(&m->graphs[i], h->n_layers, stream);
     fprintf(stream, "spill-fill buffer: %s, as large as the largest graph's need\n",
             sw_bytes_text(m->spill_fill_buffer_bytes, bytes));
-    double finalize = 0;
-    for (uint32_t i = 0; i < m->n_graphs; i++) finalize += m->graphs[i].finalize_seconds;
     fprintf(stream, "compiled in %.1f s, of these %.1f s in Qualcomm's finalize; peak memory %s\n",
-            m->compile_seconds, finalize, sw_bytes_text(m->peak_memory_bytes, bytes));
+            m->compile_seconds, sw_finalize_seconds(m), sw_bytes_text(m->peak_memory_bytes, bytes));
     if (m->calibration != NULL) fprintf(stream, "calibration: %s\n", m->calibration);
     for (uint32_t i = 0; i < m->n_parts; i++)
         fprintf(stream, "part: %-9s %12llu bytes  %s\n", sw_part_kind_name(m->parts[i].kind),

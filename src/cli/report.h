@@ -18,6 +18,9 @@ const char *sw_ops_line(const sw_manifest_graph *g, uint32_t n_layers, char out[
 /* "8 MB", "3.8 MB", "512 B": decimal megabytes as in data rates; MiB that are whole are VTCM's. */
 const char *sw_bytes_text(uint64_t bytes, char out[32]);
 
+/* What Qualcomm's finalize took, all graphs together. */
+double sw_finalize_seconds(const sw_manifest *m);
+
 /* The whole description of a compiled bundle. */
 void sw_manifest_print(const sw_manifest *m, FILE *stream);
 

@@ -29,22 +29,42 @@ typedef struct job {
     sw_score *rows; /* one a scored row */
 } job;
 
-static void score_row(const job *j, uint32_t t, sw_score *s) {
-    const float *b = j->logits + t * j->vocab;
-    size_t top = argmax(b, j->vocab);
-    double zb = log_sum_exp(b, j->vocab, top);
-    *s = (sw_score){.positions = 1, .nll = zb - (double)b[j->ids[t + 1]]};
-    s->nll_squares = s->nll * s->nll;
-    if (j->reference == NULL) return;
-    const float *a = j->reference + t * j->vocab;
-    size_t reference_top = argmax(a, j->vocab);
-    double za = log_sum_exp(a, j->vocab, reference_top);
-    s->compared = 1, s->same_top = top == reference_top;
-    for (size_t i = 0; i < j->vocab; i++) {
-        double x = (double)a[i], y = (double)b[i], difference = x - y;
-        s->kl += exp(x - za) * (difference - (za - zb));
+/* A row and what its softmax needs. */
+typedef struct row_view {
+    const float *logits;
+    size_t top;
+    double log_sum;
+} row_view;
+
+static row_view view_row(const float *logits, size_t vocab) {
+    size_t top = argmax(logits, vocab);
+    return (row_view){logits, top, log_sum_exp(logits, vocab, top)};
+}
+
+static void compare_rows(const row_view *a, const row_view *b, size_t vocab, sw_score *s) {
+    s->compared = 1, s->same_top = a->top == b->top;
+    for (size_t i = 0; i < vocab; i++) {
+        double x = (double)a->logits[i], y = (double)b->logits[i], difference = x - y;
+        s->kl += exp(x - a->log_sum) * (difference - (a->log_sum - b->log_sum));
         s->signal += x * x, s->noise += difference * difference;
     }
+}
+
+void sw_score_compare(const float *reference, const float *row, size_t vocab, size_t *reference_top,
+                      size_t *top, sw_score *out) {
+    row_view a = view_row(reference, vocab), b = view_row(row, vocab);
+    *out = (sw_score){0};
+    compare_rows(&a, &b, vocab, out);
+    *reference_top = a.top, *top = b.top;
+}
+
+static void score_row(const job *j, uint32_t t, sw_score *s) {
+    row_view b = view_row(j->logits + t * j->vocab, j->vocab);
+    *s = (sw_score){.positions = 1, .nll = b.log_sum - (double)b.logits[j->ids[t + 1]]};
+    s->nll_squares = s->nll * s->nll;
+    if (j->reference == NULL) return;
+    row_view a = view_row(j->reference + t * j->vocab, j->vocab);
+    compare_rows(&a, &b, j->vocab, s);
 }
 
 static void score_rows(void *context, size_t begin, size_t end) {

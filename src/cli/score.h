@@ -30,6 +30,11 @@ static inline uint32_t sw_score_first(uint32_t n) {
     return n / 2;
 }
 
+/* One row of logits against the reference's: the places of the greatest, first one on a tie, and compared,
+ * same_top, kl, signal and noise of *out; the rest of it is 0. */
+void sw_score_compare(const float *reference, const float *row, size_t vocab, size_t *reference_top,
+                      size_t *top, sw_score *out);
+
 void sw_score_add(sw_score *sum, const sw_score *more);
 
 /* e^(mean nll); its standard error, to first order; NaN without positions. */
