@@ -1,6 +1,7 @@
 /* manifest.c: the manifest's lists of names, its writer, and the comparisons with what a loader finds. */
 #include "bundle/manifest.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,11 +32,14 @@ bool sw_model_mode_from_name(const char *name, sw_model_mode *out) {
 }
 
 void sw_manifest_init(sw_manifest *m, const sw_decoder *decoder) {
-    *m = (sw_manifest){
-        .hparams = decoder->hparams, .context_len = decoder->context_len, .n_graphs = decoder->n_graphs};
+    *m = (sw_manifest){.hparams = decoder->hparams,
+                       .context_len = decoder->context_len,
+                       .n_shards = decoder->n_shards,
+                       .n_graphs = decoder->n_graphs};
     for (uint32_t g = 0; g < m->n_graphs; g++) {
         const sw_graph *graph = decoder->graphs[g];
         m->graphs[g].name = graph->name;
+        m->graphs[g].shard = graph->shard;
         m->graphs[g].ar_len = graph->ar_len;
         for (unsigned op = 0; op < SW_OP_COUNT; op++)
             m->graphs[g].op_counts[op] = sw_graph_count_ops(graph, (sw_op_type)op);
@@ -60,12 +64,13 @@ static json_t *graphs_to_json(const sw_manifest *m) {
             if (g->op_counts[op] > 0)
                 json_object_set_new(ops, sw_op_get_info((sw_op_type)op)->name,
                                     json_integer(g->op_counts[op]));
-        json_array_append_new(
-            graphs, json_pack("{s:s, s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:f}", "name", g->name, "ar_len",
-                              (json_int_t)g->ar_len, "attention", sw_attention_form_name(g->attention),
-                              "slc_allocator", g->slc_allocator, "spill_fill_bytes",
-                              (json_int_t)g->spill_fill_bytes, "vtcm_bytes", (json_int_t)g->vtcm_bytes, "ddr",
-                              ddr_to_json(&g->ddr), "ops", ops, "finalize_seconds", g->finalize_seconds));
+        json_array_append_new(graphs,
+                              json_pack("{s:s, s:I, s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:f}", "name", g->name,
+                                        "shard", (json_int_t)g->shard, "ar_len", (json_int_t)g->ar_len,
+                                        "attention", sw_attention_form_name(g->attention), "slc_allocator",
+                                        g->slc_allocator, "spill_fill_bytes", (json_int_t)g->spill_fill_bytes,
+                                        "vtcm_bytes", (json_int_t)g->vtcm_bytes, "ddr", ddr_to_json(&g->ddr),
+                                        "ops", ops, "finalize_seconds", g->finalize_seconds));
     }
     return graphs;
 }
@@ -85,18 +90,18 @@ static json_t *parts_to_json(const sw_manifest *m) {
 static json_t *to_json(const sw_manifest *m) {
     json_t *calibration =
         m->calibration != NULL ? json_loads(m->calibration, JSON_REJECT_DUPLICATES, NULL) : json_object();
-    return json_pack("{s:s, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:s?, s:b, s:o, "
-                     "s:I, s:f, s:I, s:o, s:o}",
-                     "format", SW_MANIFEST_FORMAT, "version", (int)SW_MANIFEST_VERSION, "tool_version",
-                     m->tool_version, "model", sw_hparams_to_json(&m->hparams), "recipe", m->recipe,
-                     "kv_type", sw_dtype_name(m->kv_type), "model_mode", mode_names[m->mode], "context_len",
-                     (json_int_t)m->context_len, "prefill_ar_len", (json_int_t)m->prefill_ar_len, "soc_name",
-                     m->soc_name, "soc_id", (json_int_t)m->soc_id, "htp_arch", (json_int_t)m->htp_arch,
-                     "vtcm_mb", (json_int_t)m->vtcm_mb, "opt_level", (json_int_t)m->opt_level, "qnn_build_id",
-                     m->qnn_build_id, "weight_sharing", m->weight_sharing, "graphs", graphs_to_json(m),
-                     "spill_fill_buffer_bytes", (json_int_t)m->spill_fill_buffer_bytes, "compile_seconds",
-                     m->compile_seconds, "peak_memory_bytes", (json_int_t)m->peak_memory_bytes, "calibration",
-                     calibration, "parts", parts_to_json(m));
+    return json_pack(
+        "{s:s, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:s?, s:b, s:I, s:o, "
+        "s:I, s:f, s:I, s:o, s:o}",
+        "format", SW_MANIFEST_FORMAT, "version", (int)SW_MANIFEST_VERSION, "tool_version", m->tool_version,
+        "model", sw_hparams_to_json(&m->hparams), "recipe", m->recipe, "kv_type", sw_dtype_name(m->kv_type),
+        "model_mode", mode_names[m->mode], "context_len", (json_int_t)m->context_len, "prefill_ar_len",
+        (json_int_t)m->prefill_ar_len, "soc_name", m->soc_name, "soc_id", (json_int_t)m->soc_id, "htp_arch",
+        (json_int_t)m->htp_arch, "vtcm_mb", (json_int_t)m->vtcm_mb, "opt_level", (json_int_t)m->opt_level,
+        "qnn_build_id", m->qnn_build_id, "weight_sharing", m->weight_sharing, "shards",
+        (json_int_t)m->n_shards, "graphs", graphs_to_json(m), "spill_fill_buffer_bytes",
+        (json_int_t)m->spill_fill_buffer_bytes, "compile_seconds", m->compile_seconds, "peak_memory_bytes",
+        (json_int_t)m->peak_memory_bytes, "calibration", calibration, "parts", parts_to_json(m));
 }
 
 sw_code sw_manifest_write(const sw_manifest *m, sw_arena *arena, char **text, size_t *size, sw_error *err) {
@@ -184,15 +189,27 @@ sw_code sw_manifest_check_binary(const sw_manifest *m, const char *build_id, uin
     return SW_OK;
 }
 
-sw_code sw_manifest_check_spill(const sw_manifest *m, const char *graph, uint64_t binary_spill_fill_bytes,
-                                sw_error *err) {
+sw_code sw_manifest_check_spill(const sw_manifest *m, uint32_t shard, const char *graph,
+                                uint64_t binary_spill_fill_bytes, sw_error *err) {
+    char label[SW_GRAPH_LABEL_BYTES];
     for (uint32_t i = 0; i < m->n_graphs; i++) {
-        if (strcmp(m->graphs[i].name, graph) != 0) continue;
+        if (m->graphs[i].shard != shard || strcmp(m->graphs[i].name, graph) != 0) continue;
         if (m->graphs[i].spill_fill_bytes == binary_spill_fill_bytes) return SW_OK;
         return SW_FAIL(err, SW_BAD_DATA,
                        "%s: the manifest says %llu spill-fill bytes, the context binary %llu: compile again",
-                       graph, (unsigned long long)m->graphs[i].spill_fill_bytes,
+                       sw_manifest_graph_label(m, &m->graphs[i], label),
+                       (unsigned long long)m->graphs[i].spill_fill_bytes,
                        (unsigned long long)binary_spill_fill_bytes);
     }
-    return SW_FAIL(err, SW_BAD_DATA, "the context binary has a graph `%s`, which the manifest lacks", graph);
+    return SW_FAIL(err, SW_BAD_DATA,
+                   "the context binary of shard %u has a graph `%s`, which the manifest lacks", shard, graph);
+}
+
+const char *sw_manifest_graph_label(const sw_manifest *m, const sw_manifest_graph *g,
+                                    char out[SW_GRAPH_LABEL_BYTES]) {
+    if (m->n_shards > 1)
+        snprintf(out, SW_GRAPH_LABEL_BYTES, "shard %u %.63s", g->shard, g->name);
+    else
+        snprintf(out, SW_GRAPH_LABEL_BYTES, "%.63s", g->name);
+    return out;
 }

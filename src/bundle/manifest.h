@@ -51,6 +51,7 @@ typedef struct sw_ddr {
 
 typedef struct sw_manifest_graph { /* in the order of the decoder's graphs */
     const char *name;
+    uint32_t shard;
     uint32_t ar_len;
     sw_attention_form attention; /* which form the builder made, so that a phone can decide between forms */
     bool slc_allocator;
@@ -72,6 +73,7 @@ typedef struct sw_manifest {
     uint32_t vtcm_mb, opt_level;
     const char *qnn_build_id; /* of the library that compiled the contexts; NULL: there are none */
     bool weight_sharing;
+    uint32_t n_shards; /* also the number of context parts, where there are any */
     sw_manifest_graph graphs[SW_MAX_GRAPHS];
     uint32_t n_graphs;
     uint64_t spill_fill_buffer_bytes; /* what a load asks for: the largest of the graphs' */
@@ -82,8 +84,8 @@ typedef struct sw_manifest {
     uint32_t n_parts;
 } sw_manifest;
 
-/* What follows from a decoder: hparams, kv_type, context_len, graphs with names, AR lengths, op counts. The
- * rest is zero for the caller to fill. Texts are borrowed from the decoder. */
+/* What follows from a decoder: hparams, kv_type, context_len, shards, graphs with names, AR lengths, op
+ * counts. The rest is zero for the caller to fill. Texts are borrowed from the decoder. */
 void sw_manifest_init(sw_manifest *m, const sw_decoder *decoder);
 
 /* To text in the arena, checked as a reader would: a manifest that can't be read is not written. */
@@ -106,7 +108,12 @@ sw_code sw_manifest_check_target(const sw_manifest *m, uint32_t soc_id, uint32_t
  * both values. soc_id and htp_arch 0: the binary doesn't say. */
 sw_code sw_manifest_check_binary(const sw_manifest *m, const char *build_id, uint32_t soc_id,
                                  uint32_t htp_arch, sw_error *err) SW_MUST_CHECK;
-sw_code sw_manifest_check_spill(const sw_manifest *m, const char *graph, uint64_t binary_spill_fill_bytes,
-                                sw_error *err) SW_MUST_CHECK;
+sw_code sw_manifest_check_spill(const sw_manifest *m, uint32_t shard, const char *graph,
+                                uint64_t binary_spill_fill_bytes, sw_error *err) SW_MUST_CHECK;
+
+/* "shard 1 prefill_forward"; the bare name where there is one shard. Returns out. */
+enum { SW_GRAPH_LABEL_BYTES = SW_NAME_BYTES + 24 };
+const char *sw_manifest_graph_label(const sw_manifest *m, const sw_manifest_graph *g,
+                                    char out[SW_GRAPH_LABEL_BYTES]);
 
 #endif

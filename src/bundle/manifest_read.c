@@ -87,16 +87,17 @@ static sw_code get_seconds(reader *r, const sw_json *parent, const char *key, do
     return *out >= 0 ? SW_OK : sw_json_fail(&at, r->err, "is %g, wanted 0 or more", *out);
 }
 
-static sw_code read_graph(reader *r, const sw_json *at, sw_manifest_graph *g) {
+static sw_code read_graph(reader *r, const sw_json *at, uint32_t shard, sw_manifest_graph *g) {
     static const char *const keys[] = {
-        "name",       "ar_len", "attention", "slc_allocator",    "spill_fill_bytes",
-        "vtcm_bytes", "ddr",    "ops",       "finalize_seconds", NULL};
+        "name", "shard", "ar_len",           "attention", "slc_allocator", "spill_fill_bytes", "vtcm_bytes",
+        "ddr",  "ops",   "finalize_seconds", NULL};
     sw_json form;
     const char *attention;
     SW_TRY(sw_json_only_keys(at, keys, r->err));
     SW_TRY(get_text(r, at, "name", SW_NAME_BYTES - 1, &g->name));
+    SW_TRY(get_u32(r, at, "shard", shard, shard, &g->shard));
     for (const sw_manifest_graph *other = r->m->graphs; other < g; other++)
-        if (strcmp(other->name, g->name) == 0)
+        if (other->shard == shard && strcmp(other->name, g->name) == 0)
             return sw_json_fail(at, r->err, "two graphs are named `%s`", g->name);
     SW_TRY(get_u32(r, at, "ar_len", 1, r->m->context_len, &g->ar_len));
     SW_TRY(get_text(r, at, "attention", 64, &attention));
@@ -117,12 +118,17 @@ static sw_code read_graphs(reader *r, const sw_json *document) {
     size_t count;
     uint64_t largest = 0;
     bool has_prefill = m->mode == SW_MODE_KV, has_decode = false;
+    uint32_t layers = m->hparams.n_layers;
+    SW_TRY(get_u32(r, document, "shards", 1, layers < SW_MAX_SHARDS ? layers : SW_MAX_SHARDS, &m->n_shards));
     SW_TRY(sw_json_get(document, "graphs", &at, r->err));
-    SW_TRY(sw_json_array(&at, 1, SW_MAX_GRAPHS, &count, r->err));
+    SW_TRY(sw_json_array(&at, m->n_shards, (size_t)m->n_shards * SW_MAX_KINDS, &count, r->err));
+    if (count % m->n_shards != 0)
+        return sw_json_fail(&at, r->err, "has %zu graphs, which is no multiple of the %u shards", count,
+                            m->n_shards);
     m->n_graphs = (uint32_t)count;
     for (uint32_t i = 0; i < m->n_graphs; i++) {
         sw_json element = sw_json_element(&at, i);
-        SW_TRY(read_graph(r, &element, &m->graphs[i]));
+        SW_TRY(read_graph(r, &element, i / (m->n_graphs / m->n_shards), &m->graphs[i]));
         if (m->graphs[i].spill_fill_bytes > largest) largest = m->graphs[i].spill_fill_bytes;
         has_prefill = has_prefill || m->graphs[i].ar_len == m->prefill_ar_len;
         has_decode = has_decode || m->graphs[i].ar_len == 1;
@@ -204,6 +210,9 @@ static sw_code read_parts(reader *r, const sw_json *document) {
             return sw_json_fail(&at, r->err, "has %u parts of kind `%s`, wanted %u to %u", counts[k],
                                 sw_part_kind_name((sw_part_kind)k), kind_limits[k].least,
                                 kind_limits[k].most);
+    if (counts[SW_PART_CONTEXT] != 0 && counts[SW_PART_CONTEXT] != m->n_shards)
+        return sw_json_fail(&at, r->err, "has %u context parts, wanted one for each of %u shards",
+                            counts[SW_PART_CONTEXT], m->n_shards);
     if ((m->qnn_build_id == NULL) != (counts[SW_PART_CONTEXT] == 0))
         return sw_json_fail(&at, r->err, "has %u context parts, but qnn_build_id is %s",
                             counts[SW_PART_CONTEXT], m->qnn_build_id != NULL ? m->qnn_build_id : "null");
@@ -271,29 +280,14 @@ static sw_code read_calibration(reader *r, const sw_json *document) {
 }
 
 static sw_code read_document(reader *r, const sw_json *document) {
-    static const char *const keys[] = {"format",
-                                       "version",
-                                       "tool_version",
-                                       "model",
-                                       "recipe",
-                                       "kv_type",
-                                       "soc_name",
-                                       "soc_id",
-                                       "htp_arch",
-                                       "vtcm_mb",
-                                       "opt_level",
-                                       "model_mode",
-                                       "parts",
-                                       "qnn_build_id",
-                                       "weight_sharing",
-                                       "graphs",
-                                       "spill_fill_buffer_bytes",
-                                       "context_len",
-                                       "compile_seconds",
-                                       "peak_memory_bytes",
-                                       "calibration",
-                                       "prefill_ar_len",
-                                       NULL};
+    static const char *const keys[] = {"format",      "version",         "tool_version",
+                                       "model",       "recipe",          "kv_type",
+                                       "soc_name",    "soc_id",          "htp_arch",
+                                       "vtcm_mb",     "opt_level",       "model_mode",
+                                       "parts",       "qnn_build_id",    "weight_sharing",
+                                       "shards",      "graphs",          "spill_fill_buffer_bytes",
+                                       "context_len", "compile_seconds", "peak_memory_bytes",
+                                       "calibration", "prefill_ar_len",  NULL};
     sw_json at;
     const char *format;
     int64_t version;

@@ -81,9 +81,9 @@ sw_code sw_manifest_check_decoder(const sw_manifest *m, const sw_decoder *decode
     if (m->context_len != decoder->context_len)
         return SW_FAIL(err, SW_BAD_DATA, "%s: context_len is %u, the graph's %u", file, m->context_len,
                        decoder->context_len);
-    if (m->n_graphs != decoder->n_graphs)
-        return SW_FAIL(err, SW_BAD_DATA, "%s: lists %u graphs, the graph part has %u", file, m->n_graphs,
-                       decoder->n_graphs);
+    if (m->n_graphs != decoder->n_graphs || m->n_shards != decoder->n_shards)
+        return SW_FAIL(err, SW_BAD_DATA, "%s: lists %u graphs in %u shards, the graph part has %u in %u",
+                       file, m->n_graphs, m->n_shards, decoder->n_graphs, decoder->n_shards);
     for (uint32_t i = 0; i < m->n_graphs; i++) {
         const sw_manifest_graph *g = &m->graphs[i];
         const sw_graph *graph = decoder->graphs[i];

@@ -26,9 +26,9 @@ typedef struct job {
     sw_checkpoint checkpoint;
     sw_calibration calibration;
     sw_quantized_model quantized;
-    sw_graph_options graphs[SW_MAX_GRAPHS];
-    bool slc[SW_MAX_GRAPHS];
-    uint32_t n_graphs;
+    sw_graph_options kinds[SW_MAX_KINDS]; /* of graphs that every shard has */
+    bool slc[SW_MAX_KINDS];
+    uint32_t n_kinds;
     sw_decoder decoder;
     sw_bundle_writer *writer;
     sw_manifest manifest;
@@ -43,17 +43,17 @@ static sw_code choose_slc(job *j, sw_error *err) {
     const char *list = j->options->slc;
     if (!j->options->slc_given || strcmp(list, "none") == 0) return SW_OK;
     bool all = list[0] == '\0' || strcmp(list, "all") == 0;
-    for (uint32_t i = 0; i < j->n_graphs; i++) j->slc[i] = all;
+    for (uint32_t i = 0; i < j->n_kinds; i++) j->slc[i] = all;
     for (const char *at = list; !all && *at != '\0';) {
         size_t n = strcspn(at, ",");
         bool found = false;
-        for (uint32_t i = 0; i < j->n_graphs; i++)
-            if (strlen(j->graphs[i].name) == n && strncmp(j->graphs[i].name, at, n) == 0)
+        for (uint32_t i = 0; i < j->n_kinds; i++)
+            if (strlen(j->kinds[i].name) == n && strncmp(j->kinds[i].name, at, n) == 0)
                 j->slc[i] = found = true;
         if (!found)
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
                            "--use_slc_allocator: `%.*s`, wanted all, none, or a list of %s%s", (int)n, at,
-                           j->n_graphs > 1 ? "prefill_forward, " : "", "kv_forward");
+                           j->n_kinds > 1 ? "prefill_forward, " : "", "kv_forward");
         at += n + (at[n] == ',');
     }
     return SW_OK;
@@ -92,8 +92,8 @@ static sw_code check_options(job *j, sw_error *err) {
                        "--prefill_ar_len: %u, wanted 2 to %u (less than the context length)",
                        o->prefill_ar_len, context - 1);
     if (hybrid)
-        j->graphs[j->n_graphs++] = (sw_graph_options){.name = "prefill_forward", .ar_len = o->prefill_ar_len};
-    j->graphs[j->n_graphs++] = (sw_graph_options){.name = "kv_forward", .ar_len = 1};
+        j->kinds[j->n_kinds++] = (sw_graph_options){.name = "prefill_forward", .ar_len = o->prefill_ar_len};
+    j->kinds[j->n_kinds++] = (sw_graph_options){.name = "kv_forward", .ar_len = 1};
     return choose_slc(j, err);
 }
 
@@ -147,12 +147,12 @@ static sw_attention_form attention_form(const job *j, uint32_t ar_len) {
 }
 
 static sw_code build(job *j, sw_error *err) {
-    for (uint32_t i = 0; i < j->n_graphs; i++) {
-        j->graphs[i].attention = attention_form(j, j->graphs[i].ar_len);
-        j->graphs[i].head = SW_HEAD_LAST;
+    for (uint32_t i = 0; i < j->n_kinds; i++) {
+        j->kinds[i].attention = attention_form(j, j->kinds[i].ar_len);
+        j->kinds[i].head = SW_HEAD_LAST;
     }
-    SW_TRY(sw_decoder_build(&j->decoder, j->quantized.model, context_length(j->options), j->graphs,
-                            j->n_graphs, err));
+    SW_TRY(sw_decoder_build_shards(&j->decoder, j->quantized.model, context_length(j->options), j->kinds,
+                                   j->n_kinds, j->options->num_sharding, err));
     return sw_decoder_verify(&j->decoder, err);
 }
 
@@ -212,8 +212,8 @@ static sw_code describe(job *j, sw_error *err) {
     m->vtcm_mb = o->vtcm_mb != 0 ? o->vtcm_mb : j->soc->vtcm_mb;
     m->opt_level = o->opt_level;
     for (uint32_t i = 0; i < m->n_graphs; i++) {
-        m->graphs[i].slc_allocator = j->slc[i];
-        m->graphs[i].attention = j->graphs[i].attention;
+        m->graphs[i].slc_allocator = j->slc[i % j->n_kinds];
+        m->graphs[i].attention = j->kinds[i % j->n_kinds].attention;
     }
     return SW_OK;
 }
@@ -222,39 +222,14 @@ static void drop_pages(void *writer) {
     sw_bundle_writer_drop_pages(writer);
 }
 
-/* Both graphs through Qualcomm's compiler into one context binary, which is then read back: what a load will
- * need is what the binary says, not what was asked for. */
-static sw_code lower(job *j, sw_error *err) {
-    const sw_qnn_library *library;
-    SW_TRY(sw_cli_open_library(j->options, &library, err));
-    malloc_trim(0); /* the compiler needs ten times what came before: give back what is free */
-    sw_manifest *m = &j->manifest;
-    sw_qnn_graph_options graphs[SW_MAX_GRAPHS];
-    sw_htp_graph_report reports[SW_MAX_GRAPHS];
-    for (uint32_t i = 0; i < m->n_graphs; i++)
-        graphs[i] = (sw_qnn_graph_options){
-            .slc_allocator = m->graphs[i].slc_allocator, .vtcm_mb = m->vtcm_mb, .opt_level = m->opt_level};
-    uint8_t *binary = NULL;
-    uint64_t size = 0;
-    m->weight_sharing = m->n_graphs > 1 && j->soc->htp_arch >= 73;
-    if (m->n_graphs > 1 && !m->weight_sharing)
-        sw_log(SW_LOG_WARN, "%s has a V%u: graphs can share weights from V73 on, so each gets a copy",
-               j->soc->name, j->soc->htp_arch);
-    SW_TRY(sw_htp_compile(library, j->soc, (const sw_graph *const *)j->decoder.graphs, graphs, m->n_graphs,
-                          m->weight_sharing, drop_pages, j->writer, reports, &binary, &size, err));
-    sw_binary_info info;
-    sw_code code =
-        sw_binary_info_read(library, "the new context binary", binary, size, &j->arena, &info, err);
-    if (code == SW_OK)
-        code = sw_bundle_writer_add(j->writer, SW_PART_CONTEXT, "context.bin", binary, size, err);
-    free(binary);
-    if (code != SW_OK) return code;
-    m->qnn_build_id = info.build_id;
-    for (uint32_t i = 0; i < m->n_graphs; i++) {
-        sw_manifest_graph *g = &m->graphs[i];
+/* What the context binary says of each graph: what a load will need is that, not what was asked for. */
+static sw_code take_figures(job *j, uint32_t first, const sw_htp_graph_report *reports,
+                            const sw_binary_info *info, sw_error *err) {
+    for (uint32_t i = 0; i < j->n_kinds; i++) {
+        sw_manifest_graph *g = &j->manifest.graphs[first + i];
         const sw_binary_graph *b = NULL;
-        for (uint32_t k = 0; k < info.n_graphs; k++)
-            if (strcmp(info.graphs[k].name, g->name) == 0) b = &info.graphs[k];
+        for (uint32_t k = 0; k < info->n_graphs; k++)
+            if (strcmp(info->graphs[k].name, g->name) == 0) b = &info->graphs[k];
         if (b == NULL || !b->has_blob)
             return SW_FAIL(err, SW_LIBRARY, "the new context binary doesn't say what `%s` needs", g->name);
         g->spill_fill_bytes = b->spill_fill_bytes, g->vtcm_bytes = b->vtcm_bytes;
@@ -264,6 +239,48 @@ static sw_code lower(job *j, sw_error *err) {
                           .read = reports[i].ddr.read,
                           .write = reports[i].ddr.write};
         g->finalize_seconds = reports[i].finalize_seconds;
+    }
+    return SW_OK;
+}
+
+/* A shard's graphs through Qualcomm's compiler into one context binary, which is then read back. */
+static sw_code lower_shard(job *j, const sw_qnn_library *library, uint32_t shard, sw_error *err) {
+    sw_manifest *m = &j->manifest;
+    uint32_t first = shard * j->n_kinds;
+    sw_qnn_graph_options options[SW_MAX_KINDS];
+    sw_htp_graph_report reports[SW_MAX_KINDS];
+    for (uint32_t i = 0; i < j->n_kinds; i++)
+        options[i] = (sw_qnn_graph_options){
+            .slc_allocator = j->slc[i], .vtcm_mb = m->vtcm_mb, .opt_level = m->opt_level};
+    uint8_t *binary = NULL;
+    uint64_t size = 0;
+    malloc_trim(0); /* the compiler needs ten times what came before: give back what is free */
+    SW_TRY(sw_htp_compile(library, j->soc, (const sw_graph *const *)&j->decoder.graphs[first], options,
+                          j->n_kinds, m->weight_sharing, drop_pages, j->writer, reports, &binary, &size,
+                          err));
+    sw_binary_info info;
+    char name[32];
+    snprintf(name, sizeof name, "context_%u.bin", shard);
+    sw_code code =
+        sw_binary_info_read(library, "the new context binary", binary, size, &j->arena, &info, err);
+    if (code == SW_OK) code = sw_bundle_writer_add(j->writer, SW_PART_CONTEXT, name, binary, size, err);
+    free(binary);
+    if (code != SW_OK) return code;
+    m->qnn_build_id = info.build_id;
+    return take_figures(j, first, reports, &info, err);
+}
+
+static sw_code lower(job *j, sw_error *err) {
+    const sw_qnn_library *library;
+    sw_manifest *m = &j->manifest;
+    SW_TRY(sw_cli_open_library(j->options, &library, err));
+    m->weight_sharing = j->n_kinds > 1 && j->soc->htp_arch >= 73;
+    if (j->n_kinds > 1 && !m->weight_sharing)
+        sw_log(SW_LOG_WARN, "%s has a V%u: graphs can share weights from V73 on, so each gets a copy",
+               j->soc->name, j->soc->htp_arch);
+    for (uint32_t shard = 0; shard < m->n_shards; shard++) {
+        sw_code code = lower_shard(j, library, shard, err);
+        if (code != SW_OK) return m->n_shards > 1 ? sw_error_prefix(err, "shard %u", shard) : code;
     }
     return SW_OK;
 }
@@ -305,7 +322,7 @@ typedef struct step {
 static void print_summary(const job *j, const step *steps, size_t n_steps, double total) {
     char line[SW_LINE_BYTES];
     for (uint32_t i = 0; i < j->manifest.n_graphs; i++)
-        sw_log(SW_LOG_INFO, "%s", sw_graph_line(&j->manifest.graphs[i], line));
+        sw_log(SW_LOG_INFO, "%s", sw_graph_line(&j->manifest, &j->manifest.graphs[i], line));
     int n = 0;
     for (size_t i = 0; i < n_steps && n < (int)sizeof line - 40; i++)
         n += snprintf(line + n, sizeof line - (size_t)n, "%s%s %.1f", i > 0 ? ", " : "", steps[i].name,

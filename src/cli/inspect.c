@@ -74,7 +74,7 @@ static sw_code inspect_contexts(const sw_options *options, sw_bundle *bundle, sw
         SW_TRY(read_binary(options, path, &bundle->arena, &info, err));
         code = sw_manifest_check_binary(&bundle->manifest, info.build_id, info.soc_model, info.htp_arch, err);
         for (uint32_t k = 0; k < info.n_graphs && code == SW_OK; k++)
-            code = sw_manifest_check_spill(&bundle->manifest, info.graphs[k].name,
+            code = sw_manifest_check_spill(&bundle->manifest, i, info.graphs[k].name,
                                            info.graphs[k].spill_fill_bytes, err);
         if (code != SW_OK) return sw_error_prefix(err, "%s", path);
         print_binary(&info, options->tensors);
@@ -82,17 +82,21 @@ static sw_code inspect_contexts(const sw_options *options, sw_bundle *bundle, sw
     return SW_OK;
 }
 
+/* A graph by its name, with ":<shard>" behind it where there are several. */
 static sw_code print_dot(const sw_options *options, const sw_bundle *bundle, sw_error *err) {
-    for (uint32_t i = 0; i < bundle->decoder.n_graphs; i++)
-        if (strcmp(bundle->decoder.graphs[i]->name, options->dot) == 0)
-            return sw_graph_write_dot(bundle->decoder.graphs[i], stdout, err);
-    char list[SW_MAX_GRAPHS * (SW_NAME_BYTES + 2)] = "";
-    for (uint32_t i = 0; i < bundle->decoder.n_graphs; i++) {
+    const sw_decoder *d = &bundle->decoder;
+    char list[SW_MAX_KINDS * (SW_NAME_BYTES + 8)] = "", name[SW_NAME_BYTES + 8];
+    for (uint32_t i = 0; i < d->n_graphs; i++) {
+        snprintf(name, sizeof name, "%.63s:%u", d->graphs[i]->name, d->graphs[i]->shard);
+        if (strcmp(d->graphs[i]->name, options->dot) == 0 || strcmp(name, options->dot) == 0)
+            return sw_graph_write_dot(d->graphs[i], stdout, err);
         size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", bundle->decoder.graphs[i]->name);
+        if (d->graphs[i]->shard == 0)
+            snprintf(list + used, sizeof list - used, "%s%.63s", i > 0 ? ", " : "", d->graphs[i]->name);
     }
-    return SW_FAIL(err, SW_INVALID_ARGUMENT, "--dot: `%s`, wanted one of the bundle's graphs: %s",
-                   options->dot, list);
+    return SW_FAIL(err, SW_INVALID_ARGUMENT, "--dot: `%s`, wanted one of the bundle's graphs: %s%s",
+                   options->dot, list,
+                   d->n_shards > 1 ? "; with :SHARD behind it for another than the first" : "");
 }
 
 static sw_code inspect_bundle(const sw_options *options, sw_error *err) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/decoder.h"
 #include "text/sampler.h"
 
 typedef enum value_type {
@@ -83,6 +84,8 @@ static const option options_list[] = {
      "graphs that use the SoC's system-level cache allocator: all (the default of the bare option), none, or "
      "a list of prefill_forward, kv_forward"},
     {0, "vtcm_mb", "N", U32, BUILDS, AT(vtcm_mb), 1, 64, "VTCM a graph may use (default: the SoC's)"},
+    {0, "num_sharding", "N", U32, BUILDS, AT(num_sharding), 1, SW_MAX_SHARDS,
+     "cut the model into N runs of layers, each a context of its own (default 1)"},
     {0, "opt_level", "N", U32, BUILDS, AT(opt_level), 1, 3, "Qualcomm's optimization level (default 3)"},
     {0, "artifact", "FOLDER", TEXT, BUILDS, AT(artifact), 0, 0,
      "where the bundle goes (default spillway_out)"},
@@ -278,6 +281,7 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
                             .max_seq_len = 512,
                             .prefill_ar_len = 32,
                             .opt_level = 3,
+                            .num_sharding = 1,
                             .temperature = 0.8f,
                             .top_p = 1.0f,
                             .tokens = 8,

@@ -40,7 +40,7 @@ typedef struct sw_options {
     /* For Qualcomm's compiler. */
     const char *slc, *qnn_lib;
     bool slc_given;
-    uint32_t vtcm_mb, opt_level;
+    uint32_t vtcm_mb, opt_level, num_sharding;
     /* What is run. */
     const char *prompts[SW_MAX_PROMPTS], *system_prompt, *pre_gen_bundle, *run_on;
     uint32_t n_prompts;

@@ -19,11 +19,11 @@ double sw_finalize_seconds(const sw_manifest *m) {
     return sum;
 }
 
-const char *sw_graph_line(const sw_manifest_graph *g, char out[SW_LINE_BYTES]) {
-    char spill[32], read[32], write[32];
-    int n = snprintf(out, SW_LINE_BYTES, "%s: SLC allocator %s, spill-fill %s, VTCM %llu MB", g->name,
-                     g->slc_allocator ? "on" : "off", sw_bytes_text(g->spill_fill_bytes, spill),
-                     (unsigned long long)(g->vtcm_bytes >> 20));
+const char *sw_graph_line(const sw_manifest *m, const sw_manifest_graph *g, char out[SW_LINE_BYTES]) {
+    char label[SW_GRAPH_LABEL_BYTES], spill[32], read[32], write[32];
+    int n = snprintf(out, SW_LINE_BYTES, "%s: SLC allocator %s, spill-fill %s, VTCM %llu MB",
+                     sw_manifest_graph_label(m, g, label), g->slc_allocator ? "on" : "off",
+                     sw_bytes_text(g->spill_fill_bytes, spill), (unsigned long long)(g->vtcm_bytes >> 20));
     if (g->ddr.known && n > 0 && n < SW_LINE_BYTES)
         n += snprintf(out + n, SW_LINE_BYTES - (size_t)n, ", DDR read %s, write %s",
                       sw_bytes_text(g->ddr.read, read), sw_bytes_text(g->ddr.write, write));
@@ -42,11 +42,13 @@ const char *sw_ops_line(const sw_manifest_graph *g, uint32_t n_layers, char out[
     return out;
 }
 
-static void print_graph(const sw_manifest_graph *g, uint32_t n_layers, FILE *stream) {
+static void print_graph(const sw_manifest *m, const sw_manifest_graph *g, FILE *stream) {
     char line[SW_LINE_BYTES];
-    fprintf(stream, "%s\n", sw_graph_line(g, line));
-    fprintf(stream, "  AR length %u, attention %s; %s; finalize %.1f s\n", g->ar_len,
-            sw_attention_form_name(g->attention), sw_ops_line(g, n_layers, line), g->finalize_seconds);
+    sw_layer_run run = sw_shard_layers(m->hparams.n_layers, m->n_shards, g->shard);
+    fprintf(stream, "%s\n", sw_graph_line(m, g, line));
+    fprintf(stream, "  AR length %u, layers %u to %u, attention %s; %s; finalize %.1f s\n", g->ar_len,
+            run.begin, run.end - 1, sw_attention_form_name(g->attention),
+            sw_ops_line(g, run.end - run.begin, line), g->finalize_seconds);
     fprintf(stream, " ");
     for (unsigned i = 0; i < SW_OP_COUNT; i++)
         if (g->op_counts[i] > 0)
@@ -67,9 +69,9 @@ void sw_manifest_print(const sw_manifest *m, FILE *stream) {
             m->soc_id, m->htp_arch, m->vtcm_mb, m->opt_level,
             m->weight_sharing ? "shared by the graphs" : "a copy a graph",
             m->qnn_build_id != NULL ? m->qnn_build_id : "none");
-    for (uint32_t i = 0; i < m->n_graphs; i++) print_graph(&m->graphs[i], h->n_layers, stream);
-    fprintf(stream, "spill-fill buffer: %s, as large as the largest graph's need\n",
-            sw_bytes_text(m->spill_fill_buffer_bytes, bytes));
+    for (uint32_t i = 0; i < m->n_graphs; i++) print_graph(m, &m->graphs[i], stream);
+    fprintf(stream, "spill-fill buffer: %s, as large as the largest graph's need%s\n",
+            sw_bytes_text(m->spill_fill_buffer_bytes, bytes), m->n_shards > 1 ? ", one for all shards" : "");
     fprintf(stream, "compiled in %.1f s, of these %.1f s in Qualcomm's finalize; peak memory %s\n",
             m->compile_seconds, sw_finalize_seconds(m), sw_bytes_text(m->peak_memory_bytes, bytes));
     if (m->calibration != NULL) fprintf(stream, "calibration: %s\n", m->calibration);

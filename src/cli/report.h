@@ -10,7 +10,7 @@ enum { SW_LINE_BYTES = 256 };
 
 /* "prefill_forward: SLC allocator on, spill-fill 0 B, VTCM 8 MB, DDR read 142.2 MB, write 3.8 MB". DDR
  * figures are those of Qualcomm's compiler, bytes a call. Returns out. */
-const char *sw_graph_line(const sw_manifest_graph *g, char out[SW_LINE_BYTES]);
+const char *sw_graph_line(const sw_manifest *m, const sw_manifest_graph *g, char out[SW_LINE_BYTES]);
 
 /* "1098 ops, 36 a layer, 60 Convert (2 a layer)". */
 const char *sw_ops_line(const sw_manifest_graph *g, uint32_t n_layers, char out[SW_LINE_BYTES]);

@@ -10,25 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/find_name.h"
-
-static const char *const form_names[SW_ATTENTION_FORM_COUNT] = {"grouped", "per_kv_head"};
-
-const char *sw_attention_form_name(sw_attention_form form) {
-    return form_names[form];
-}
-
-bool sw_attention_form_from_name(const char *name, sw_attention_form *out) {
-    unsigned i;
-    if (!sw_find_name(form_names, SW_ATTENTION_FORM_COUNT, name, &i)) return false;
-    *out = (sw_attention_form)i;
-    return true;
-}
-
-void sw_layer_name(char out[SW_NAME_BYTES], uint32_t layer, const char *name) {
-    snprintf(out, SW_NAME_BYTES, "layer_%u.%s", layer, name);
-}
-
 typedef struct builder {
     sw_decoder *decoder;
     sw_tensor **weights; /* [n_layers * SW_WEIGHT_COUNT], constants by sw_weight_id */
@@ -307,43 +288,59 @@ static uint32_t feed_forward(builder *b, uint32_t x) {
     return linear(b, product, SW_W_DOWN, "ffn_out", SHAPE(b->n, h->hidden));
 }
 
-static sw_code build_graph(builder *b, sw_error *err) {
+/* The final norm and the head. x [n, hidden] -> output `logits`. */
+static void head(builder *b, uint32_t x, uint32_t last) {
     const sw_hparams *h = &b->decoder->hparams;
-    b->n = b->options->ar_len, b->C = b->decoder->context_len, b->c = b->C - b->n;
+    uint32_t rows = b->options->head == SW_HEAD_LAST ? 1 : b->n;
+    if (last != UINT32_MAX)
+        x = activation(b, binary(SW_OP_GATHER, x, last), "last_hidden", SHAPE(1, h->hidden));
+    x = rms_norm(b, x, SW_W_FINAL_NORM, "final_norm_out", SHAPE(rows, h->hidden));
+    sw_op op = binary(SW_OP_FULLY_CONNECTED, x, weight(b, SW_W_HEAD));
+    shape logits = SHAPE(rows, h->vocab);
+    if (rows == 1) { /* see decoder.h: a single row would leave as a tile of 32 */
+        x = add_op(b, op, SW_TENSOR_NATIVE, SW_ROLE_ACTIVATION, "logits_row", "logits", logits);
+        op = unary(SW_OP_RESHAPE, x);
+        logits = h->vocab % 32 == 0 ? SHAPE(32, h->vocab / 32) : SHAPE(h->vocab, 1);
+    }
+    add_op(b, op, SW_TENSOR_OUTPUT, SW_ROLE_ACTIVATION, "logits", NULL, logits);
+}
+
+static sw_code build_graph(builder *b, uint32_t shard, sw_error *err) {
+    sw_decoder *decoder = b->decoder;
+    const sw_hparams *h = &decoder->hparams;
+    const sw_layer_run run = sw_shard_layers(h->n_layers, decoder->n_shards, shard);
+    char name[SW_NAME_BYTES];
+    b->n = b->options->ar_len, b->C = decoder->context_len, b->c = b->C - b->n;
     b->layer = UINT32_MAX;
-    b->graph = sw_graph_create(&b->decoder->arena, b->options->name, b->n, b->C);
+    b->graph = sw_graph_create(&decoder->arena, b->options->name, b->n, b->C);
     if (b->graph == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", b->options->name);
+    b->graph->shard = shard, b->graph->begin_layer = run.begin, b->graph->end_layer = run.end;
+    bool ends = run.end == h->n_layers;
     shape row = SHAPE(b->n, h->hidden), angles = SHAPE(1, b->n, h->head_dim / 2);
-    uint32_t x = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_ACTIVATION, "hidden_in", NULL, row);
+    uint32_t x =
+        add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_ACTIVATION, sw_graph_first_input(b->graph, name), NULL, row);
     b->cos = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_ACTIVATION, "cos", NULL, angles);
     b->sin = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_ACTIVATION, "sin", NULL, angles);
     b->mask = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_ACTIVATION, "mask", NULL, SHAPE(1, 1, b->n, b->C));
-    bool pick = b->options->head == SW_HEAD_LAST && b->n > 1;
-    uint32_t last = pick ? add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_INDEX, "last", NULL, SHAPE(1)) : 0;
+    uint32_t last = UINT32_MAX;
+    if (ends && b->options->head == SW_HEAD_LAST && b->n > 1)
+        last = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_INDEX, "last", NULL, SHAPE(1));
 
-    for (uint32_t layer = 0; layer < h->n_layers && !b->failed; layer++) {
+    for (uint32_t layer = run.begin; layer < run.end && !b->failed; layer++) {
         b->layer = layer;
         uint32_t a = attention(b, rms_norm(b, x, SW_W_ATTENTION_NORM, "attention_in", row));
         x = activation(b, binary(SW_OP_ADD, x, a), "attention_residual", row);
         uint32_t f = feed_forward(b, rms_norm(b, x, SW_W_FFN_NORM, "ffn_in", row));
-        x = activation(b, binary(SW_OP_ADD, x, f), "residual", row);
+        bool leaves = layer + 1 == run.end && !ends;
+        x = add_op(b, binary(SW_OP_ADD, x, f), leaves ? SW_TENSOR_OUTPUT : SW_TENSOR_NATIVE,
+                   SW_ROLE_ACTIVATION, "residual", NULL, row);
     }
 
     b->layer = UINT32_MAX;
-    uint32_t rows = b->options->head == SW_HEAD_LAST ? 1 : b->n;
-    if (pick) x = activation(b, binary(SW_OP_GATHER, x, last), "last_hidden", SHAPE(1, h->hidden));
-    x = rms_norm(b, x, SW_W_FINAL_NORM, "final_norm_out", SHAPE(rows, h->hidden));
-    sw_op head = binary(SW_OP_FULLY_CONNECTED, x, weight(b, SW_W_HEAD));
-    shape logits = SHAPE(rows, h->vocab);
-    if (rows == 1) { /* see decoder.h: a single row would leave as a tile of 32 */
-        x = add_op(b, head, SW_TENSOR_NATIVE, SW_ROLE_ACTIVATION, "logits_row", "logits", logits);
-        head = unary(SW_OP_RESHAPE, x);
-        logits = h->vocab % 32 == 0 ? SHAPE(32, h->vocab / 32) : SHAPE(h->vocab, 1);
-    }
-    add_op(b, head, SW_TENSOR_OUTPUT, SW_ROLE_ACTIVATION, "logits", NULL, logits);
+    if (ends) head(b, x, last);
     if (b->failed || !sw_graph_seal(b->graph))
         return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", b->options->name);
-    b->decoder->graphs[b->decoder->n_graphs++] = b->graph;
+    decoder->graphs[decoder->n_graphs++] = b->graph;
     return SW_OK;
 }
 
@@ -389,30 +386,46 @@ static bool make_constants(builder *b, const sw_model *model) {
     return true;
 }
 
-sw_code sw_decoder_build(sw_decoder *decoder, const sw_model *model, uint32_t context_len,
-                         const sw_graph_options *graphs, uint32_t n_graphs, sw_error *err) {
-    *decoder = (sw_decoder){.hparams = model->hparams, .context_len = context_len};
-    if (n_graphs < 1 || n_graphs > SW_MAX_GRAPHS)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%u graphs, wanted 1 to %d", n_graphs, SW_MAX_GRAPHS);
-    for (uint32_t i = 0; i < n_graphs; i++) {
-        if (graphs[i].ar_len < 1 || graphs[i].ar_len > context_len)
+static sw_code check_sizes(const sw_model *model, uint32_t context_len, const sw_graph_options *kinds,
+                           uint32_t n_kinds, uint32_t n_shards, sw_error *err) {
+    uint32_t most = model->hparams.n_layers < SW_MAX_SHARDS ? model->hparams.n_layers : SW_MAX_SHARDS;
+    if (n_kinds < 1 || n_kinds > SW_MAX_KINDS)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%u graphs, wanted 1 to %d", n_kinds, SW_MAX_KINDS);
+    if (n_shards < 1 || n_shards > most)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%u shards, wanted 1 to %u: the model has %u layers",
+                       n_shards, most, model->hparams.n_layers);
+    for (uint32_t i = 0; i < n_kinds; i++) {
+        if (kinds[i].ar_len < 1 || kinds[i].ar_len > context_len)
             return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: AR length %u, wanted 1 to the context length %u",
-                           graphs[i].name, graphs[i].ar_len, context_len);
-        if (graphs[i].attention == SW_ATTENTION_PER_KV_HEAD && model->hparams.n_kv_heads > SW_MAX_INPUTS)
+                           kinds[i].name, kinds[i].ar_len, context_len);
+        if (kinds[i].attention == SW_ATTENTION_PER_KV_HEAD && model->hparams.n_kv_heads > SW_MAX_INPUTS)
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                           "%s: attention per KV head joins %u heads, the most is %d", graphs[i].name,
+                           "%s: attention per KV head joins %u heads, the most is %d", kinds[i].name,
                            model->hparams.n_kv_heads, SW_MAX_INPUTS);
     }
+    return SW_OK;
+}
+
+sw_code sw_decoder_build_shards(sw_decoder *decoder, const sw_model *model, uint32_t context_len,
+                                const sw_graph_options *kinds, uint32_t n_kinds, uint32_t n_shards,
+                                sw_error *err) {
+    *decoder = (sw_decoder){.hparams = model->hparams, .context_len = context_len, .n_shards = n_shards};
+    SW_TRY(check_sizes(model, context_len, kinds, n_kinds, n_shards, err));
     builder b = {.decoder = decoder};
     sw_code code = SW_OK;
     if (!make_constants(&b, model))
         code = SW_FAIL(err, SW_NO_MEMORY, "out of memory for the graphs' constants");
-    for (uint32_t i = 0; i < n_graphs && code == SW_OK; i++) {
-        b.options = &graphs[i];
-        code = build_graph(&b, err);
+    for (uint32_t i = 0; i < n_shards * n_kinds && code == SW_OK; i++) {
+        b.options = &kinds[i % n_kinds];
+        code = build_graph(&b, i / n_kinds, err);
     }
     if (code != SW_OK) sw_decoder_free(decoder);
     return code;
+}
+
+sw_code sw_decoder_build(sw_decoder *decoder, const sw_model *model, uint32_t context_len,
+                         const sw_graph_options *graphs, uint32_t n_graphs, sw_error *err) {
+    return sw_decoder_build_shards(decoder, model, context_len, graphs, n_graphs, 1, err);
 }
 
 void sw_decoder_free(sw_decoder *decoder) {

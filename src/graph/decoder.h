@@ -8,11 +8,17 @@
  * new layer_i.k_cache    [1, kv_heads, c, head_dim]  in   absent where c = 0 layer_i.v_cache    as k_cache
  *   last               [1] i32                  in   head LAST and n > 1 only: the row whose logits are
  * wanted layer_i.k_new      [1, kv_heads, n, head_dim]  out layer_i.v_new      as k_new logits             [n
- * or 1, vocab]          out In a float graph a mask entry is 0 or SW_MASK_BLOCKED. */
+ * or 1, vocab]          out In a float graph a mask entry is 0 or SW_MASK_BLOCKED.
+ *
+ * Shards: a decoder may be cut between layers, so that each run of layers is a context of its own. Every
+ * shard has a graph of every kind, under the same names. The first shard alone has hidden_in, the last alone
+ * logits and `last`; between two stands layer_i.residual [n, hidden], i the last layer of the former: out of
+ * the one, in of the other, one tensor of the uncut graph and so of one encoding. */
 #ifndef SW_GRAPH_DECODER_H
 #define SW_GRAPH_DECODER_H
 
 #include "graph/ir.h"
+#include "graph/shard.h"
 
 #define SW_MASK_BLOCKED (-10000.0f) /* exp of it is 0, and it fits f16 beside any score */
 
@@ -39,24 +45,41 @@ typedef struct sw_graph_options {
     sw_head_form head;
 } sw_graph_options;
 
-enum { SW_MAX_GRAPHS = 4 };
+enum { SW_MAX_KINDS = 4, SW_MAX_SHARDS = 64, SW_MAX_GRAPHS = SW_MAX_KINDS * SW_MAX_SHARDS };
 
 typedef struct sw_decoder {
     sw_arena arena; /* of all below */
     sw_hparams hparams;
     uint32_t context_len;
-    sw_graph *graphs[SW_MAX_GRAPHS];
+    uint32_t n_shards;
+    sw_graph *graphs[SW_MAX_GRAPHS]; /* [n_shards][n_graphs / n_shards]: shard 0's, then shard 1's, ... */
     uint32_t n_graphs;
     sw_tensor **constants; /* each once, whatever number of graphs uses it */
     uint32_t n_constants;
     sw_tensor *embedding; /* [vocab, hidden]; with tied embeddings the head's constant itself */
 } sw_decoder;
 
-/* The float graphs. Borrows the model's weights until every constant has data of its own.
+/* The float graphs, uncut. Borrows the model's weights until every constant has data of its own.
  * Errors: SW_INVALID_ARGUMENT (a size out of its range, with the range), SW_NO_MEMORY. */
 sw_code sw_decoder_build(sw_decoder *decoder, const sw_model *model, uint32_t context_len,
                          const sw_graph_options *graphs, uint32_t n_graphs, sw_error *err) SW_MUST_CHECK;
+
+/* The same in n_shards shards, each with n_kinds graphs. */
+sw_code sw_decoder_build_shards(sw_decoder *decoder, const sw_model *model, uint32_t context_len,
+                                const sw_graph_options *kinds, uint32_t n_kinds, uint32_t n_shards,
+                                sw_error *err) SW_MUST_CHECK;
 void sw_decoder_free(sw_decoder *decoder);
+
+/* Graphs a shard, 0 where n_graphs is no multiple of n_shards; and one of them. */
+uint32_t sw_decoder_kinds(const sw_decoder *decoder);
+static inline sw_graph *sw_decoder_graph(const sw_decoder *decoder, uint32_t shard, uint32_t kind) {
+    return decoder->graphs[shard * sw_decoder_kinds(decoder) + kind];
+}
+
+/* The names of what comes into a graph and leaves it: "hidden_in" or "layer_<i>.residual", "logits" or the
+ * like. out holds SW_NAME_BYTES; both return it. */
+const char *sw_graph_first_input(const sw_graph *graph, char *out);
+const char *sw_graph_last_output(const sw_graph *graph, uint32_t n_layers, char *out);
 
 /* "layer_<i>.<name>" into out; out holds SW_NAME_BYTES. */
 enum { SW_NAME_BYTES = 64 };

@@ -114,7 +114,8 @@ sw_code sw_decoder_write_json(const sw_decoder *decoder, FILE *stream, sw_error 
     bool ok = fprintf(stream, "{\"format\": \"spillway-graph\",\n \"version\": %d,\n",
                       SW_GRAPH_JSON_VERSION) >= 0 &&
               put_line(stream, " \"hparams\": ", sw_hparams_to_json(&decoder->hparams), ",\n") &&
-              fprintf(stream, " \"context_len\": %u,\n", decoder->context_len) >= 0 &&
+              fprintf(stream, " \"context_len\": %u,\n \"shards\": %u,\n", decoder->context_len,
+                      decoder->n_shards) >= 0 &&
               put_line(stream, " \"embedding\": ", json_string(decoder->embedding->name), ",\n") &&
               fputs(" \"constants\": [\n", stream) >= 0;
     for (uint32_t i = 0; ok && i < decoder->n_constants; i++)

@@ -164,7 +164,8 @@ uint32_t sw_op_silu_input(const sw_op *multiply, const sw_op *sigmoid);
 typedef struct sw_graph {
     const char *name; /* "prefill_forward", "kv_forward" */
     uint32_t ar_len, context_len;
-    sw_arena *arena; /* borrowed: where tensors and ops live */
+    uint32_t shard, begin_layer, end_layer; /* of a decoder: which part of it, with layers [begin, end) */
+    sw_arena *arena;                        /* borrowed: where tensors and ops live */
     sw_tensor **tensors;
     sw_op *ops;
     uint32_t n_tensors, n_ops, tensor_capacity, op_capacity;

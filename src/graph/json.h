@@ -2,10 +2,11 @@
  *
  * graph.json, "format": "spillway-graph", "version": 1. Constants stand once, without their values; each
  * graph lists its tensors in order (a constant by its name alone) and its ops in the order of execution,
- * operands by name. An s8 matrix has "per_channel" for a scale a row, "bits": 4 where its values have 4 bits,
- * and "scales": "float_block" or "blockwise" with "block": 32 where blocks of a row have their own. Floats
- * have 9 significant digits, so that they come back bit for bit. Keys that are not known are refused: the
- * format is ours, and a version is the way to extend it. */
+ * operands by name; the graphs of the first of "shards" shards stand first, which layers are whose follows
+ * from their number (sw_shard_layers). An s8 matrix has "per_channel" for a scale a row, "bits": 4 where its
+ * values have 4 bits, and "scales": "float_block" or "blockwise" with "block": 32 where blocks of a row have
+ * their own. Floats have 9 significant digits, so that they come back bit for bit. Keys that are not known
+ * are refused: the format is ours, and a version is the way to extend it. */
 #ifndef SW_GRAPH_JSON_H
 #define SW_GRAPH_JSON_H
 

@@ -322,19 +322,25 @@ static sw_code read_op(reader *r, const sw_json *at, sw_graph *graph, const json
     return sw_graph_add_op(graph, &op) ? SW_OK : no_memory(r, at);
 }
 
-static sw_code read_graph(reader *r, const sw_json *at, json_t *table) {
+static sw_code read_graph(reader *r, const sw_json *at, uint32_t n_kinds, json_t *table) {
     static const char *const keys[] = {"name", "ar_len", "tensors", "ops", NULL};
     sw_decoder *d = r->decoder;
     const char *name;
     uint32_t ar_len;
     SW_TRY(sw_json_only_keys(at, keys, r->err));
     SW_TRY(get_text(at, "name", &name, r->err));
-    for (uint32_t i = 0; i < d->n_graphs; i++)
+    uint32_t kind = d->n_graphs % n_kinds, shard = d->n_graphs / n_kinds;
+    for (uint32_t i = d->n_graphs - kind; i < d->n_graphs; i++)
         if (strcmp(d->graphs[i]->name, name) == 0)
             return sw_json_fail(at, r->err, "two graphs are named `%s`", name);
+    if (shard > 0 && strcmp(d->graphs[kind]->name, name) != 0)
+        return sw_json_fail(at, r->err, "is named `%s`, in the first shard `%s`", name,
+                            d->graphs[kind]->name);
     SW_TRY(get_u32(at, "ar_len", 1, d->context_len, &ar_len, r->err));
     sw_graph *graph = sw_graph_create(&d->arena, name, ar_len, d->context_len);
     if (graph == NULL) return no_memory(r, at);
+    const sw_layer_run run = sw_shard_layers(d->hparams.n_layers, d->n_shards, shard);
+    graph->shard = shard, graph->begin_layer = run.begin, graph->end_layer = run.end;
     SW_TRY(read_tensors(r, at, graph, table));
     sw_json ops;
     size_t count;
@@ -349,14 +355,37 @@ static sw_code read_graph(reader *r, const sw_json *at, json_t *table) {
     return SW_OK;
 }
 
+/* Every shard's graphs, one shard after another; each has as many. */
+static sw_code read_graphs(reader *r, const sw_json *document) {
+    sw_decoder *d = r->decoder;
+    sw_json at;
+    size_t count;
+    uint32_t layers = d->hparams.n_layers;
+    SW_TRY(get_u32(document, "shards", 1, layers < SW_MAX_SHARDS ? layers : SW_MAX_SHARDS, &d->n_shards,
+                   r->err));
+    SW_TRY(sw_json_get(document, "graphs", &at, r->err));
+    SW_TRY(sw_json_array(&at, d->n_shards, (size_t)d->n_shards * SW_MAX_KINDS, &count, r->err));
+    if (count % d->n_shards != 0)
+        return sw_json_fail(&at, r->err, "has %zu graphs, which is no multiple of the %u shards", count,
+                            d->n_shards);
+    for (size_t i = 0; i < count; i++) {
+        sw_json element = sw_json_element(&at, i);
+        json_t *table = json_object();
+        sw_code code =
+            table != NULL ? read_graph(r, &element, (uint32_t)count / d->n_shards, table) : no_memory(r, &at);
+        json_decref(table);
+        SW_TRY(code);
+    }
+    return SW_OK;
+}
+
 static sw_code read_document(reader *r, const sw_json *document) {
-    static const char *const keys[] = {"format",    "version",   "hparams", "context_len",
+    static const char *const keys[] = {"format",    "version",   "hparams", "context_len", "shards",
                                        "embedding", "constants", "graphs",  NULL};
     sw_decoder *d = r->decoder;
     sw_json at;
     const char *format;
     int64_t version;
-    size_t count;
     SW_TRY(get_text(document, "format", &format, r->err));
     at = sw_json_find(document, "format");
     if (strcmp(format, "spillway-graph") != 0)
@@ -371,16 +400,7 @@ static sw_code read_document(reader *r, const sw_json *document) {
     SW_TRY(sw_hparams_from_json(&d->hparams, &at, r->err));
     SW_TRY(get_u32(document, "context_len", 1, 1 << 20, &d->context_len, r->err));
     SW_TRY(read_constants(r, document));
-    SW_TRY(sw_json_get(document, "graphs", &at, r->err));
-    SW_TRY(sw_json_array(&at, 1, SW_MAX_GRAPHS, &count, r->err));
-    for (size_t i = 0; i < count; i++) {
-        sw_json element = sw_json_element(&at, i);
-        json_t *table = json_object();
-        sw_code code = table != NULL ? read_graph(r, &element, table) : no_memory(r, &at);
-        json_decref(table);
-        SW_TRY(code);
-    }
-    return SW_OK;
+    return read_graphs(r, document);
 }
 
 sw_code sw_decoder_read_json(sw_decoder *decoder, const char *file, const char *text, size_t size,

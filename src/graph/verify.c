@@ -295,10 +295,51 @@ static sw_code check_logits(const sw_graph *graph, uint32_t vocab, sw_error *err
                    vocab, graph->ar_len, vocab);
 }
 
+/* What the graph gets, against what the same kind of graph hands out in the shard before. */
+static sw_code check_hand_over(const sw_decoder *decoder, uint32_t g, sw_error *err) {
+    const sw_hparams *h = &decoder->hparams;
+    const sw_graph *graph = decoder->graphs[g];
+    const sw_tensor *in, *out;
+    const uint32_t rows[2] = {graph->ar_len, h->hidden};
+    char name[SW_NAME_BYTES];
+    SW_TRY(check_border(graph, sw_graph_first_input(graph, name), SW_TENSOR_INPUT, rows, 2, &in, err));
+    if (graph->shard > 0) {
+        const sw_graph *before = decoder->graphs[g - sw_decoder_kinds(decoder)];
+        SW_TRY(check_border(before, name, SW_TENSOR_OUTPUT, rows, 2, &out, err));
+        if (in->dtype != out->dtype || (sw_dtype_quantized(in->dtype) && !same_encoding(in, out)))
+            return SW_FAIL(err, SW_BAD_DATA,
+                           "%s: `%s` leaves shard %u as %s (scale %.9g, offset %d), but shard %u reads it as "
+                           "%s (scale %.9g, offset %d)",
+                           graph->name, name, before->shard, sw_dtype_name(out->dtype),
+                           (double)out->encoding.scale, out->encoding.offset, graph->shard,
+                           sw_dtype_name(in->dtype), (double)in->encoding.scale, in->encoding.offset);
+    }
+    return graph->end_layer == h->n_layers ? check_logits(graph, h->vocab, err) : SW_OK;
+}
+
+static sw_code check_cut(const sw_decoder *decoder, sw_error *err) {
+    uint32_t kinds = sw_decoder_kinds(decoder);
+    if (kinds < 1 || kinds > SW_MAX_KINDS || decoder->n_shards > decoder->hparams.n_layers)
+        return SW_FAIL(err, SW_BAD_DATA, "the decoder has %u graphs in %u shards of %u layers",
+                       decoder->n_graphs, decoder->n_shards, decoder->hparams.n_layers);
+    for (uint32_t g = 0; g < decoder->n_graphs; g++) {
+        const sw_graph *graph = decoder->graphs[g], *first = decoder->graphs[g % kinds];
+        const sw_layer_run run = sw_shard_layers(decoder->hparams.n_layers, decoder->n_shards, g / kinds);
+        if (graph->shard != g / kinds || graph->begin_layer != run.begin || graph->end_layer != run.end)
+            return SW_FAIL(err, SW_BAD_DATA, "%s: is shard %u with layers %u to %u, wanted %u with %u to %u",
+                           graph->name, graph->shard, graph->begin_layer, graph->end_layer, g / kinds,
+                           run.begin, run.end);
+        if (graph->ar_len != first->ar_len || strcmp(graph->name, first->name) != 0)
+            return SW_FAIL(err, SW_BAD_DATA, "%s: shard %u has AR length %u, the first shard %s with %u",
+                           graph->name, graph->shard, graph->ar_len, first->name, first->ar_len);
+    }
+    return SW_OK;
+}
+
 sw_code sw_decoder_verify(const sw_decoder *decoder, sw_error *err) {
     const sw_hparams *h = &decoder->hparams;
     const sw_tensor *kv[2] = {NULL, NULL}; /* of the layer in hand */
-    if (decoder->n_graphs < 1) return SW_FAIL(err, SW_BAD_DATA, "the decoder has no graph");
+    SW_TRY(check_cut(decoder, err));
     for (uint32_t g = 0; g < decoder->n_graphs; g++) {
         const sw_graph *graph = decoder->graphs[g];
         uint32_t n = graph->ar_len;
@@ -307,18 +348,19 @@ sw_code sw_decoder_verify(const sw_decoder *decoder, sw_error *err) {
                            graph->name, n, graph->context_len, decoder->context_len, decoder->context_len);
         SW_TRY(sw_graph_verify(graph, err));
         uint32_t angles[3] = {1, n, h->head_dim / 2};
-        SW_TRY(check_border(graph, "hidden_in", SW_TENSOR_INPUT, (uint32_t[]){n, h->hidden}, 2, NULL, err));
         SW_TRY(check_border(graph, "cos", SW_TENSOR_INPUT, angles, 3, NULL, err));
         SW_TRY(check_border(graph, "sin", SW_TENSOR_INPUT, angles, 3, NULL, err));
         SW_TRY(check_border(graph, "mask", SW_TENSOR_INPUT, (uint32_t[]){1, 1, n, graph->context_len}, 4,
                             NULL, err));
-        SW_TRY(check_logits(graph, h->vocab, err));
+        SW_TRY(check_hand_over(decoder, g, err));
     }
     for (uint32_t layer = 0; layer < h->n_layers; layer++) {
         kv[0] = kv[1] = NULL;
         for (uint32_t g = 0; g < decoder->n_graphs; g++) {
-            SW_TRY(check_kv(decoder, decoder->graphs[g], layer, "k", &kv[0], err));
-            SW_TRY(check_kv(decoder, decoder->graphs[g], layer, "v", &kv[1], err));
+            const sw_graph *graph = decoder->graphs[g];
+            if (layer < graph->begin_layer || layer >= graph->end_layer) continue;
+            SW_TRY(check_kv(decoder, graph, layer, "k", &kv[0], err));
+            SW_TRY(check_kv(decoder, graph, layer, "v", &kv[1], err));
         }
     }
     const sw_tensor *e = decoder->embedding;

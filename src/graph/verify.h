@@ -12,7 +12,7 @@ sw_code sw_graph_verify(const sw_graph *graph, sw_error *err) SW_MUST_CHECK;
 
 /* All graphs, and what they must agree in: the border's shapes against the hyperparameters, and one type and
  * encoding for each K and V in every graph, as new entry and as cache, so that what one writes another can
- * read. */
+ * read; and one for what a shard hands to the next. */
 sw_code sw_decoder_verify(const sw_decoder *decoder, sw_error *err) SW_MUST_CHECK;
 
 /* Number of ops of a type. */

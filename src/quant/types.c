@@ -215,6 +215,8 @@ static sw_code insert_converts(sw_graph *graph, sw_error *err) {
 }
 
 static sw_code type_graph(typing *t, sw_graph *graph) {
+    char handed[SW_NAME_BYTES];
+    sw_graph_first_input(graph, handed);
     for (uint32_t i = 0; i < graph->n_tensors; i++) {
         sw_tensor *tensor = graph->tensors[i];
         if (tensor->kind == SW_TENSOR_CONSTANT) continue; /* done, once for all graphs */
@@ -222,8 +224,9 @@ static sw_code type_graph(typing *t, sw_graph *graph) {
             return SW_FAIL(t->err, SW_INVALID_ARGUMENT, "%s: `%s` is %s already; a float graph is wanted",
                            graph->name, tensor->name, sw_dtype_name(tensor->dtype));
         tensor->dtype = type_of_role(t->recipe, tensor->role);
-        if (tensor->role == SW_ROLE_ACTIVATION && tensor->kind == SW_TENSOR_INPUT)
-            type_activation(t->recipe, tensor, SW_OP_COUNT);
+        if (tensor->role != SW_ROLE_ACTIVATION || tensor->kind != SW_TENSOR_INPUT) continue;
+        bool added = graph->begin_layer > 0 && strcmp(tensor->name, handed) == 0; /* in the shard before */
+        type_activation(t->recipe, tensor, added ? SW_OP_ADD : SW_OP_COUNT);
     }
     for (uint32_t i = 0; i < graph->n_ops; i++) {
         sw_tensor *made = graph->tensors[graph->ops[i].outputs[0]];

@@ -7,23 +7,31 @@
 #include "base/log.h"
 #include "device/border.h"
 
-/* A loaded graph and its border. Buffers live in the session's arena. */
+/* A loaded graph: one shard of a kind. */
 typedef struct loaded {
     const sw_graph *graph;
     sw_program *program;
-    sw_binding *inputs, *outputs;                  /* in the graph's order */
-    uint32_t hidden, cos, sin, mask, last, logits; /* tensor indices; last may be UINT32_MAX */
+    sw_binding *inputs, *outputs; /* in the graph's order */
+} loaded;
+
+/* The graphs of one AR length, and their border. What goes to several shards has one buffer, and so has what
+ * one shard hands to the next. Buffers live in the session's arena. */
+typedef struct kind {
+    loaded *shards; /* [n_shards] */
+    uint32_t ar_len;
+    const sw_tensor *hidden, *cos, *sin, *mask, *logits; /* the first and the last shard's */
     void *hidden_data, *cos_data, *sin_data, *mask_data, *logits_data;
     int32_t last_row;
-    void **fresh; /* [2 * n_layers] new K and V of layer i at 2 i and 2 i + 1 */
-} loaded;
+    void **handed; /* [n_shards]: what comes into each; the first is hidden_data */
+    void **fresh;  /* [2 * n_layers] new K and V of layer i at 2 i and 2 i + 1 */
+} kind;
 
 struct sw_session {
     sw_arena arena;
     const sw_decoder *decoder;
     sw_device *device;
-    loaded graphs[SW_MAX_GRAPHS];
-    uint32_t n_graphs;
+    kind kinds[SW_MAX_KINDS];
+    uint32_t n_kinds;
     uint8_t *cache;      /* [layer][K, V][kv_head][C][head_dim] */
     size_t row_bytes;    /* head_dim values of the KV type */
     size_t head_bytes;   /* C rows */
@@ -57,61 +65,99 @@ static bool parse_kv_name(const char *name, const char *what, uint32_t n_layers,
     return true;
 }
 
-static void *border_buffer(sw_session *s, loaded *g, const char *name, uint32_t *index) {
-    *index = sw_graph_find(g->graph, name);
-    return *index != UINT32_MAX
-               ? sw_arena_alloc(&s->arena, (size_t)sw_tensor_bytes(g->graph->tensors[*index]))
-               : NULL;
+/* A buffer for the tensor of that name, which every shard has or the given one alone. */
+static void *border_buffer(sw_session *s, const sw_graph *graph, const char *name, const sw_tensor **out) {
+    uint32_t index = sw_graph_find(graph, name);
+    *out = index != UINT32_MAX ? graph->tensors[index] : NULL;
+    return *out != NULL ? sw_arena_alloc(&s->arena, (size_t)sw_tensor_bytes(*out)) : NULL;
 }
 
-/* Gives each border tensor its buffer. */
-static sw_code bind(sw_session *s, loaded *g, sw_error *err) {
+static sw_code make_buffers(sw_session *s, kind *k, sw_error *err) {
+    uint32_t n_shards = s->decoder->n_shards, n_layers = s->decoder->hparams.n_layers;
+    const sw_graph *first = k->shards[0].graph, *last = k->shards[n_shards - 1].graph;
+    const sw_tensor *t;
+    char name[SW_NAME_BYTES];
+    k->ar_len = first->ar_len;
+    k->handed = sw_arena_array(&s->arena, n_shards, sizeof *k->handed);
+    k->fresh = sw_arena_array(&s->arena, 2 * (size_t)n_layers, sizeof *k->fresh);
+    k->hidden_data = border_buffer(s, first, "hidden_in", &k->hidden);
+    k->cos_data = border_buffer(s, first, "cos", &k->cos);
+    k->sin_data = border_buffer(s, first, "sin", &k->sin);
+    k->mask_data = border_buffer(s, first, "mask", &k->mask);
+    k->logits_data = border_buffer(s, last, "logits", &k->logits);
+    bool ok = k->handed != NULL && k->fresh != NULL && k->hidden_data != NULL && k->cos_data != NULL &&
+              k->sin_data != NULL && k->mask_data != NULL && k->logits_data != NULL;
+    for (uint32_t i = 0; ok && i < n_shards; i++) {
+        const sw_graph *graph = k->shards[i].graph;
+        k->handed[i] =
+            i == 0 ? k->hidden_data : border_buffer(s, graph, sw_graph_first_input(graph, name), &t);
+        ok = k->handed[i] != NULL;
+    }
+    return ok ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for its inputs and outputs", first->name);
+}
+
+static sw_code bind_input(sw_session *s, kind *k, const sw_graph *graph, const sw_tensor *t, sw_binding *b,
+                          sw_error *err) {
+    uint32_t slot;
+    char hidden[SW_NAME_BYTES];
+    if (strcmp(t->name, sw_graph_first_input(graph, hidden)) == 0)
+        b->data = k->handed[graph->shard];
+    else if (strcmp(t->name, "cos") == 0)
+        b->data = k->cos_data;
+    else if (strcmp(t->name, "sin") == 0)
+        b->data = k->sin_data;
+    else if (strcmp(t->name, "mask") == 0)
+        b->data = k->mask_data;
+    else if (strcmp(t->name, "last") == 0)
+        b->data = &k->last_row;
+    else if (parse_kv_name(t->name, "cache", s->decoder->hparams.n_layers, &slot))
+        *b = (sw_binding){s->cache + slot * s->tensor_bytes, s->head_bytes};
+    else
+        return SW_FAIL(err, SW_BAD_DATA, "%s: unknown input `%s`", graph->name, t->name);
+    return SW_OK;
+}
+
+static sw_code bind_output(sw_session *s, kind *k, const sw_graph *graph, const sw_tensor *t, sw_binding *b,
+                           sw_error *err) {
+    uint32_t slot, n_layers = s->decoder->hparams.n_layers;
+    char last[SW_NAME_BYTES];
+    if (strcmp(t->name, sw_graph_last_output(graph, n_layers, last)) == 0) {
+        b->data = graph->end_layer == n_layers ? k->logits_data : k->handed[graph->shard + 1];
+    } else if (parse_kv_name(t->name, "new", n_layers, &slot)) {
+        b->data = k->fresh[slot] = sw_arena_alloc(&s->arena, (size_t)sw_tensor_bytes(t));
+        if (b->data == NULL)
+            return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for `%s`", graph->name, t->name);
+    } else {
+        return SW_FAIL(err, SW_BAD_DATA, "%s: unknown output `%s`", graph->name, t->name);
+    }
+    return SW_OK;
+}
+
+/* Gives each border tensor of a graph its buffer. */
+static sw_code bind(sw_session *s, kind *k, loaded *g, sw_error *err) {
     const sw_graph *graph = g->graph;
-    uint32_t n_layers = s->decoder->hparams.n_layers, slot;
     g->inputs = sw_arena_array(&s->arena, graph->n_inputs, sizeof *g->inputs);
     g->outputs = sw_arena_array(&s->arena, graph->n_outputs, sizeof *g->outputs);
-    g->fresh = sw_arena_array(&s->arena, 2 * (size_t)n_layers, sizeof *g->fresh);
-    g->hidden_data = border_buffer(s, g, "hidden_in", &g->hidden);
-    g->cos_data = border_buffer(s, g, "cos", &g->cos);
-    g->sin_data = border_buffer(s, g, "sin", &g->sin);
-    g->mask_data = border_buffer(s, g, "mask", &g->mask);
-    g->logits_data = border_buffer(s, g, "logits", &g->logits);
-    g->last = sw_graph_find(graph, "last");
-    if (g->inputs == NULL || g->outputs == NULL || g->fresh == NULL || g->hidden_data == NULL ||
-        g->cos_data == NULL || g->sin_data == NULL || g->mask_data == NULL || g->logits_data == NULL)
-        return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for its inputs and outputs", graph->name);
-    for (uint32_t i = 0; i < graph->n_inputs; i++) {
-        uint32_t index = graph->inputs[i];
-        sw_binding *b = &g->inputs[i];
-        if (index == g->hidden)
-            b->data = g->hidden_data;
-        else if (index == g->cos)
-            b->data = g->cos_data;
-        else if (index == g->sin)
-            b->data = g->sin_data;
-        else if (index == g->mask)
-            b->data = g->mask_data;
-        else if (index == g->last)
-            b->data = &g->last_row;
-        else if (parse_kv_name(graph->tensors[index]->name, "cache", n_layers, &slot))
-            *b = (sw_binding){s->cache + slot * s->tensor_bytes, s->head_bytes};
-        else
-            return SW_FAIL(err, SW_BAD_DATA, "%s: unknown input `%s`", graph->name,
-                           graph->tensors[index]->name);
-    }
-    for (uint32_t i = 0; i < graph->n_outputs; i++) {
-        uint32_t index = graph->outputs[i];
-        const sw_tensor *t = graph->tensors[index];
-        sw_binding *b = &g->outputs[i];
-        if (index == g->logits) {
-            b->data = g->logits_data;
-        } else if (parse_kv_name(t->name, "new", n_layers, &slot)) {
-            b->data = g->fresh[slot] = sw_arena_alloc(&s->arena, (size_t)sw_tensor_bytes(t));
-            if (b->data == NULL)
-                return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for `%s`", graph->name, t->name);
-        } else {
-            return SW_FAIL(err, SW_BAD_DATA, "%s: unknown output `%s`", graph->name, t->name);
-        }
+    if (g->inputs == NULL || g->outputs == NULL)
+        return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", graph->name);
+    for (uint32_t i = 0; i < graph->n_inputs; i++)
+        SW_TRY(bind_input(s, k, graph, graph->tensors[graph->inputs[i]], &g->inputs[i], err));
+    for (uint32_t i = 0; i < graph->n_outputs; i++)
+        SW_TRY(bind_output(s, k, graph, graph->tensors[graph->outputs[i]], &g->outputs[i], err));
+    return SW_OK;
+}
+
+static sw_code load_kind(sw_session *s, uint32_t index, sw_error *err) {
+    kind *k = &s->kinds[s->n_kinds++];
+    uint32_t n_shards = s->decoder->n_shards;
+    k->shards = sw_arena_array(&s->arena, n_shards, sizeof *k->shards);
+    if (k->shards == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < n_shards; i++) k->shards[i].graph = sw_decoder_graph(s->decoder, i, index);
+    SW_TRY(make_buffers(s, k, err));
+    for (uint32_t i = 0; i < n_shards; i++) {
+        loaded *g = &k->shards[i];
+        SW_TRY(bind(s, k, g, err));
+        SW_TRY(s->device->ops->load(s->device, g->graph, &g->program, err));
     }
     return SW_OK;
 }
@@ -133,13 +179,7 @@ sw_code sw_session_create(sw_session **out, const sw_decoder *decoder, sw_device
     if (s->cache == NULL || s->positions == NULL)
         code = SW_FAIL(err, SW_NO_MEMORY, "no memory for a KV cache of %u positions: %zu bytes",
                        decoder->context_len, 2 * h->n_layers * s->tensor_bytes);
-    for (uint32_t i = 0; i < decoder->n_graphs && code == SW_OK; i++) {
-        loaded *g = &s->graphs[i];
-        g->graph = decoder->graphs[i];
-        code = bind(s, g, err);
-        if (code == SW_OK) code = device->ops->load(device, g->graph, &g->program, err);
-        if (code == SW_OK) s->n_graphs++;
-    }
+    for (uint32_t i = 0; i < sw_decoder_kinds(decoder) && code == SW_OK; i++) code = load_kind(s, i, err);
     if (code != SW_OK) {
         sw_session_destroy(s);
         return code;
@@ -150,41 +190,42 @@ sw_code sw_session_create(sw_session **out, const sw_decoder *decoder, sw_device
 
 void sw_session_destroy(sw_session *session) {
     if (session == NULL) return;
-    for (uint32_t i = 0; i < session->n_graphs; i++) session->device->ops->unload(session->graphs[i].program);
+    for (uint32_t i = 0; i < session->n_kinds; i++)
+        for (uint32_t k = 0; session->kinds[i].shards != NULL && k < session->decoder->n_shards; k++)
+            session->device->ops->unload(session->kinds[i].shards[k].program);
     sw_arena_free(&session->arena);
     free(session);
 }
 
-/* The graph for a run of n_left tokens, or NULL where none fits behind the filled positions. */
-static loaded *choose(sw_session *s, size_t n_left) {
-    loaded *best = NULL;
-    for (uint32_t i = 0; i < s->n_graphs; i++) {
-        loaded *g = &s->graphs[i];
-        if (s->filled + g->graph->ar_len > s->decoder->context_len) continue;
-        bool better = best == NULL || (n_left > 1 ? g->graph->ar_len > best->graph->ar_len
-                                                  : g->graph->ar_len < best->graph->ar_len);
-        if (better) best = g;
+/* The graphs for a run of n_left tokens, or NULL where none fit behind the filled positions. */
+static kind *choose(sw_session *s, size_t n_left) {
+    kind *best = NULL;
+    for (uint32_t i = 0; i < s->n_kinds; i++) {
+        kind *k = &s->kinds[i];
+        if (s->filled + k->ar_len > s->decoder->context_len) continue;
+        bool better = best == NULL || (n_left > 1 ? k->ar_len > best->ar_len : k->ar_len < best->ar_len);
+        if (better) best = k;
     }
     return best;
 }
 
-static sw_code run(sw_session *s, loaded *g, const int32_t *ids, uint32_t n_ids, sw_error *err) {
-    const sw_graph *graph = g->graph;
-    sw_tensor **t = graph->tensors;
-    SW_TRY(sw_border_fill_hidden(t[g->hidden], s->decoder->embedding, ids, n_ids, g->hidden_data, err));
-    for (uint32_t i = 0; i < n_ids; i++) s->positions[i] = s->filled + i;
-    sw_border_fill_rotary(t[g->cos], t[g->sin], s->decoder->hparams.rope_theta, s->positions, n_ids,
-                          g->cos_data, g->sin_data);
-    sw_border_fill_mask(t[g->mask], s->filled, g->mask_data);
-    g->last_row = (int32_t)n_ids - 1;
-    SW_TRY(s->device->ops->execute(g->program, g->inputs, g->outputs, s->observer, s->observer_context, err));
-
+static sw_code run(sw_session *s, kind *k, const int32_t *ids, uint32_t n_ids, sw_error *err) {
     const sw_hparams *h = &s->decoder->hparams;
-    size_t fresh_head = graph->ar_len * s->row_bytes;
+    SW_TRY(sw_border_fill_hidden(k->hidden, s->decoder->embedding, ids, n_ids, k->hidden_data, err));
+    for (uint32_t i = 0; i < n_ids; i++) s->positions[i] = s->filled + i;
+    sw_border_fill_rotary(k->cos, k->sin, h->rope_theta, s->positions, n_ids, k->cos_data, k->sin_data);
+    sw_border_fill_mask(k->mask, s->filled, k->mask_data);
+    k->last_row = (int32_t)n_ids - 1;
+    for (uint32_t i = 0; i < s->decoder->n_shards; i++) {
+        loaded *g = &k->shards[i];
+        SW_TRY(s->device->ops->execute(g->program, g->inputs, g->outputs, s->observer, s->observer_context,
+                                       err));
+    }
+    size_t fresh_head = k->ar_len * s->row_bytes;
     for (uint32_t slot = 0; slot < 2 * h->n_layers; slot++) {
         for (uint32_t head = 0; head < h->n_kv_heads; head++) {
             uint8_t *to = s->cache + slot * s->tensor_bytes + head * s->head_bytes + s->filled * s->row_bytes;
-            memcpy(to, (const uint8_t *)g->fresh[slot] + head * fresh_head, n_ids * s->row_bytes);
+            memcpy(to, (const uint8_t *)k->fresh[slot] + head * fresh_head, n_ids * s->row_bytes);
         }
     }
     s->filled += n_ids;
@@ -205,11 +246,11 @@ static sw_code check_ids(const sw_session *s, const int32_t *ids, size_t n_ids, 
     return SW_OK;
 }
 
-/* Rows [begin, begin + count) of a graph's logits as floats. */
-static void read_logits(const sw_session *s, const loaded *g, size_t begin, size_t count, float *logits) {
-    const sw_tensor *out = g->graph->tensors[g->logits];
+/* Rows [begin, begin + count) of a kind's logits as floats. */
+static void read_logits(const sw_session *s, const kind *k, size_t begin, size_t count, float *logits) {
+    const sw_tensor *out = k->logits;
     size_t vocab = s->decoder->hparams.vocab;
-    const uint8_t *data = g->logits_data;
+    const uint8_t *data = k->logits_data;
     sw_dequantize_row(out, data + begin * vocab * sw_dtype_bytes(out->dtype), count * vocab, logits);
 }
 
@@ -220,21 +261,21 @@ sw_code sw_session_feed(sw_session *s, const int32_t *ids, size_t n_ids, float *
     if (label != NULL) sw_progress_start(&progress, label, n_ids);
     sw_code code = SW_OK;
     for (size_t done = 0; done < n_ids && code == SW_OK;) {
-        loaded *g = choose(s, n_ids - done);
-        if (g == NULL) {
+        kind *k = choose(s, n_ids - done);
+        if (k == NULL) {
             code =
                 SW_FAIL(err, SW_INVALID_ARGUMENT,
                         "no graph fits behind %u filled positions of %u: the smallest AR length is too large",
                         s->filled, s->decoder->context_len);
             break;
         }
-        uint32_t n = n_ids - done < g->graph->ar_len ? (uint32_t)(n_ids - done) : g->graph->ar_len;
-        code = run(s, g, ids + done, n, err);
+        uint32_t n = n_ids - done < k->ar_len ? (uint32_t)(n_ids - done) : k->ar_len;
+        code = run(s, k, ids + done, n, err);
         done += n;
         if (label != NULL) sw_progress_update(&progress, done);
         if (code != SW_OK || done < n_ids) continue;
-        bool one_row = sw_tensor_elements(g->graph->tensors[g->logits]) == s->decoder->hparams.vocab;
-        read_logits(s, g, one_row ? 0 : n - 1u, 1, logits);
+        bool one_row = sw_tensor_elements(k->logits) == s->decoder->hparams.vocab;
+        read_logits(s, k, one_row ? 0 : n - 1u, 1, logits);
     }
     if (label != NULL) sw_progress_end(&progress);
     return code;
@@ -242,13 +283,12 @@ sw_code sw_session_feed(sw_session *s, const int32_t *ids, size_t n_ids, float *
 
 sw_code sw_session_feed_all(sw_session *s, const int32_t *ids, size_t n_ids, float *logits, sw_error *err) {
     SW_TRY(check_ids(s, ids, n_ids, err));
-    loaded *g = choose(s, n_ids);
-    if (g == NULL || g->graph->ar_len < n_ids ||
-        sw_tensor_elements(g->graph->tensors[g->logits]) !=
-            (uint64_t)g->graph->ar_len * s->decoder->hparams.vocab)
+    kind *k = choose(s, n_ids);
+    if (k == NULL || k->ar_len < n_ids ||
+        sw_tensor_elements(k->logits) != (uint64_t)k->ar_len * s->decoder->hparams.vocab)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "no graph gives the logits of all of %zu tokens at once",
                        n_ids);
-    SW_TRY(run(s, g, ids, (uint32_t)n_ids, err));
-    read_logits(s, g, 0, n_ids, logits);
+    SW_TRY(run(s, k, ids, (uint32_t)n_ids, err));
+    read_logits(s, k, 0, n_ids, logits);
     return SW_OK;
 }

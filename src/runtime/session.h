@@ -4,6 +4,8 @@
  * type. A graph of AR length n reads its first C - n positions in place; after a call the rows of its new
  * entries that are not padding are written behind the filled ones. So all graphs read what any of them wrote.
  *
+ * Shards run one after another; what one hands out is what the next gets, in one buffer.
+ *
  * A session belongs to one thread at a time. */
 #ifndef SW_RUNTIME_SESSION_H
 #define SW_RUNTIME_SESSION_H

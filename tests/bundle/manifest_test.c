@@ -207,11 +207,11 @@ static void targets_are_compared(void **state) {
     assert_non_null(strstr(err.message, "says SM8750 (SoC 69, V79), the context binary SoC 57, V75"));
     assert_int_equal(sw_manifest_check_binary(&m, "v2.50", 69, 79, &err), SW_BAD_DATA);
     assert_non_null(strstr(err.message, "built by v2.51.0.260929181845, the context binary v2.50"));
-    assert_int_equal(sw_manifest_check_spill(&m, "prefill_forward", 4980736, &err), SW_OK);
-    assert_int_equal(sw_manifest_check_spill(&m, "kv_forward", 0, &err), SW_OK);
-    assert_int_equal(sw_manifest_check_spill(&m, "kv_forward", 8208384, &err), SW_BAD_DATA);
+    assert_int_equal(sw_manifest_check_spill(&m, 0, "prefill_forward", 4980736, &err), SW_OK);
+    assert_int_equal(sw_manifest_check_spill(&m, 0, "kv_forward", 0, &err), SW_OK);
+    assert_int_equal(sw_manifest_check_spill(&m, 0, "kv_forward", 8208384, &err), SW_BAD_DATA);
     assert_non_null(strstr(err.message, "the manifest says 0 spill-fill bytes, the context binary 8208384"));
-    assert_int_equal(sw_manifest_check_spill(&m, "other", 0, &err), SW_BAD_DATA);
+    assert_int_equal(sw_manifest_check_spill(&m, 0, "other", 0, &err), SW_BAD_DATA);
 }
 
 int main(void) {
