@@ -45,14 +45,18 @@ static inline void tiny_quantize_constant(sw_decoder *d, sw_tensor *t, uint64_t 
     t->channel_scales = scales;
 }
 
-static inline void tiny_decoder_create(tiny_decoder *t) {
+/* Of that many layers, in that many shards. */
+static inline void tiny_decoder_create_shards(tiny_decoder *t, uint32_t n_layers, uint32_t n_shards) {
     sw_hparams h = tiny_hparams();
+    h.n_layers = n_layers;
     sw_graph_options options[2] = {{.name = "prefill_forward", .ar_len = TINY_PREFILL},
                                    {.name = "kv_forward", .ar_len = 1}};
     sw_error err = {0};
     uint64_t state = 11;
     tiny_model_create(&t->model, &h);
-    if (sw_decoder_build(&t->decoder, &t->model.model, TINY_CONTEXT, options, 2, &err) != SW_OK) abort();
+    if (sw_decoder_build_shards(&t->decoder, &t->model.model, TINY_CONTEXT, options, 2, n_shards, &err) !=
+        SW_OK)
+        abort();
     sw_decoder *d = &t->decoder;
     for (uint32_t i = 0; i < d->n_constants; i++) tiny_quantize_constant(d, d->constants[i], &state);
     for (uint32_t g = 0; g < d->n_graphs; g++) {
@@ -75,6 +79,10 @@ static inline void tiny_decoder_create(tiny_decoder *t) {
         fprintf(stderr, "%s\n", err.message);
         abort();
     }
+}
+
+static inline void tiny_decoder_create(tiny_decoder *t) {
+    tiny_decoder_create_shards(t, tiny_hparams().n_layers, 1);
 }
 
 static inline void tiny_decoder_free(tiny_decoder *t) {

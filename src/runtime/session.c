@@ -190,9 +190,11 @@ sw_code sw_session_create(sw_session **out, const sw_decoder *decoder, sw_device
 
 void sw_session_destroy(sw_session *session) {
     if (session == NULL) return;
-    for (uint32_t i = 0; i < session->n_kinds; i++)
-        for (uint32_t k = 0; session->kinds[i].shards != NULL && k < session->decoder->n_shards; k++)
-            session->device->ops->unload(session->kinds[i].shards[k].program);
+    for (uint32_t i = 0; i < session->n_kinds; i++) {
+        const kind *k = &session->kinds[i];
+        for (uint32_t shard = 0; k->shards != NULL && shard < session->decoder->n_shards; shard++)
+            if (k->shards[shard].program != NULL) session->device->ops->unload(k->shards[shard].program);
+    }
     sw_arena_free(&session->arena);
     free(session);
 }

@@ -13,7 +13,9 @@
 #include "bundle/internal.h"
 #include "tiny_decoder.h"
 
-static tiny_decoder tiny;
+enum { MOST_CONTEXTS = 5 };
+static tiny_decoder tiny;                    /* two layers, uncut */
+static tiny_decoder cut[MOST_CONTEXTS + 1];  /* [n]: n layers in n shards, n > 1; made at need */
 static char folder[] = "bundle_test_XXXXXX"; /* in the working folder */
 static sw_error err;
 
@@ -61,9 +63,17 @@ static __attribute__((noinline, unused)) char *get_file(const char *name, size_t
     return text;
 }
 
-static inline sw_manifest make_manifest(const char *recipe, bool contexts) {
+static inline sw_decoder *decoder_for(uint32_t n_contexts) {
+    if (n_contexts <= 1) return &tiny.decoder;
+    tiny_decoder *t = &cut[n_contexts];
+    if (t->decoder.n_graphs == 0) tiny_decoder_create_shards(t, n_contexts, n_contexts);
+    return &t->decoder;
+}
+
+static inline sw_manifest make_manifest(const char *recipe, uint32_t n_contexts) {
     sw_manifest m;
-    sw_manifest_init(&m, &tiny.decoder);
+    bool contexts = n_contexts > 0;
+    sw_manifest_init(&m, decoder_for(n_contexts));
     m.tool_version = "0.1.0", m.recipe = recipe, m.soc_name = "SM8750";
     m.soc_id = 69, m.htp_arch = 79, m.vtcm_mb = 8, m.opt_level = 3;
     m.mode = SW_MODE_HYBRID, m.prefill_ar_len = TINY_PREFILL, m.weight_sharing = true;
@@ -79,10 +89,11 @@ static inline sw_manifest make_manifest(const char *recipe, bool contexts) {
 static inline sw_code compile(const char *mark, uint32_t n_contexts) {
     sw_bundle_writer *w;
     SW_TRY(sw_bundle_writer_begin(&w, folder, &err));
-    sw_decoder *d = &tiny.decoder;
+    sw_decoder *d = decoder_for(n_contexts);
     sw_code code = sw_bundle_writer_begin_weights(w, d, &err);
     const void *data[64];
     const float *scales[64];
+    assert_true(d->n_constants <= 64);
     for (uint32_t i = 0; i < d->n_constants; i++) {
         data[i] = d->constants[i]->data, scales[i] = d->constants[i]->channel_scales;
         if (code == SW_OK) code = sw_bundle_writer_put_constant(w, d->constants[i], data[i], &err);
@@ -94,7 +105,7 @@ static inline sw_code compile(const char *mark, uint32_t n_contexts) {
         snprintf(text, sizeof text, "context %u of %s", i, mark);
         code = sw_bundle_writer_add(w, SW_PART_CONTEXT, "decoder context.bin", text, strlen(text), &err);
     }
-    sw_manifest m = make_manifest(mark, n_contexts > 0);
+    sw_manifest m = make_manifest(mark, n_contexts);
     if (code == SW_OK) code = sw_bundle_writer_commit(w, &m, &err);
     sw_bundle_writer_free(w);
     for (uint32_t i = 0; i < d->n_constants; i++) /* the writer's map is gone */
@@ -129,6 +140,8 @@ static inline int clean_folder(void **state) {
 static inline int remove_all(void **state) {
     (void)state;
     tiny_decoder_free(&tiny);
+    for (uint32_t i = 2; i <= MOST_CONTEXTS; i++)
+        if (cut[i].decoder.n_graphs > 0) tiny_decoder_free(&cut[i]);
     return rmdir(folder);
 }
 
