@@ -7,7 +7,9 @@
 extern "C" {
 #endif
 
-/* The codes, once: name, text. SW_INVALID_ARGUMENT is wrong use (exit status 2), the others failures (1). */
+/* The codes, once: name, text. SW_INVALID_ARGUMENT is wrong use (exit status 2): the command line has to
+ * change, by itself or for the model that it names. All others are failures (1), what is wrong with a file's
+ * content among them. */
 #define SW_CODES(X)                                                                                          \
     X(SW_OK, "ok")                                                                                           \
     X(SW_INVALID_ARGUMENT, "invalid argument")                                                               \

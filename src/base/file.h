@@ -35,6 +35,12 @@ sw_code sw_file_fill_standard_descriptors(sw_error *err) SW_MUST_CHECK;
 sw_code sw_file_read(const char *path, uint64_t limit, sw_arena *arena, char **out, size_t *size,
                      sw_error *err) SW_MUST_CHECK;
 
+/* The same for text that people write: UTF-8. A byte-order mark in front is left out, and every CR LF becomes
+ * LF, so that a text gives the same tokens whatever editor saved it. Errors also: SW_BAD_DATA for another
+ * encoding, with the place of the first byte that isn't UTF-8. */
+sw_code sw_file_read_text(const char *path, uint64_t limit, sw_arena *arena, char **out, size_t *size,
+                          sw_error *err) SW_MUST_CHECK;
+
 /* A file written beside `path` and renamed to it at commit: a reader, or a crash, sees the old file or the
  * new one. */
 typedef struct sw_file_writer {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "base/bytes.h"
+#include "base/file.h"
 #include "base/log.h"
 
 enum {
@@ -46,13 +46,8 @@ static sw_code encode(sw_calibration *c, const sw_options *options, sw_checkpoin
     sw_span rest, document;
     if (options->calib_text != NULL) {
         char *text;
-        size_t bad;
-        SW_TRY(sw_file_read(c->name, 64u << 20, &checkpoint->arena, &text, &rest.size, err));
+        SW_TRY(sw_file_read_text(c->name, 64u << 20, &checkpoint->arena, &text, &rest.size, err));
         rest.data = text;
-        if (!sw_utf8_valid(text, rest.size, &bad))
-            return SW_FAIL(err, SW_BAD_DATA,
-                           "%s: byte %zu (0x%02x) is not UTF-8: wanted a text file to calibrate with",
-                           c->name, bad, (unsigned)(uint8_t)text[bad]);
     } else {
         rest.data = sw_calibration_default_text(&rest.size);
     }
@@ -63,6 +58,9 @@ static sw_code encode(sw_calibration *c, const sw_options *options, sw_checkpoin
         taken->bytes += document.size;
         for (size_t i = 0; i < document.size; i++) taken->characters += (document.data[i] & 0xc0) != 0x80;
     }
+    if (options->calib_samples > ends->count)
+        sw_log(SW_LOG_WARN, "--calib_samples %u, but %s has %zu documents: all are taken",
+               options->calib_samples, c->name, ends->count);
     return SW_OK;
 }
 
@@ -87,16 +85,16 @@ static sw_code check(const sw_calibration *c, sw_checkpoint *checkpoint, text_si
     size_t n = c->text.count, distinct = 0, known = 0;
     SW_TRY(survey(c, checkpoint, &distinct, &known, err));
     if (size.bytes > 0 && known < size.bytes / 2)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+        return SW_FAIL(err, SW_BAD_DATA,
                        "%s: the vocabulary has tokens for only %zu of its %zu bytes: wanted text in a "
                        "language that the model knows",
                        c->name, known, size.bytes);
     if (n < LEAST_TOKENS)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+        return SW_FAIL(err, SW_BAD_DATA,
                        "%s: %zu tokens to calibrate with, wanted at least %d: ranges seen on less don't hold",
                        c->name, n, LEAST_TOKENS);
     if (distinct < LEAST_DISTINCT)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+        return SW_FAIL(err, SW_BAD_DATA,
                        "%s: its %zu tokens are the same %zu again and again, wanted at least %d distinct "
                        "ones: ranges seen on them don't hold for others",
                        c->name, n, distinct, LEAST_DISTINCT);

@@ -17,9 +17,8 @@ typedef struct sw_calibration {
 
 /* The text of --calib_text, or the built-in one. held_out_most: the longest run that can be measured.
  * Warns where it is too little or too uniform to trust. Free in every case.
- * Errors: those of reading; SW_BAD_DATA (not UTF-8, with the first wrong byte), SW_INVALID_ARGUMENT (no
- * more than a few tokens; the same few again and again; bytes that the vocabulary mostly has no token for).
- */
+ * Errors: those of reading; SW_BAD_DATA (not UTF-8, with the first wrong byte; no more than a few tokens; the
+ * same few again and again; bytes that the vocabulary mostly has no token for). */
 sw_code sw_calibration_read(sw_calibration *calibration, const sw_options *options, sw_checkpoint *checkpoint,
                             size_t held_out_most, sw_error *err) SW_MUST_CHECK;
 void sw_calibration_free(sw_calibration *calibration);

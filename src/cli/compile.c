@@ -166,6 +166,7 @@ static sw_code put_constant(void *writer, sw_tensor *t, const void *data, sw_err
 
 /* Types and encodings, then the constants one by one into the bundle's weights. */
 static sw_code quantize(job *j, sw_error *err) {
+    sw_recipe_warn_unmatched(&j->recipe, &j->decoder);
     SW_TRY(sw_quantize_types(&j->decoder, &j->recipe, j->quantized.ranges, err));
     SW_TRY(sw_decoder_verify(&j->decoder, err)); /* a recipe that the HTP can't do ends here */
     SW_TRY(sw_bundle_writer_begin_weights(j->writer, &j->decoder, err));

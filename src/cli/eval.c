@@ -56,7 +56,7 @@ static sw_code read_text(sw_eval *e, sw_error *err) {
     sw_arena arena = SW_ARENA_EMPTY;
     char *text;
     size_t size;
-    sw_code code = sw_file_read(e->options->text, 256u << 20, &arena, &text, &size, err);
+    sw_code code = sw_file_read_text(e->options->text, 256u << 20, &arena, &text, &size, err);
     if (code == SW_OK)
         code = sw_tokenizer_encode(e->checkpoint.tokenizer, (sw_span){text, size}, SW_ENCODE_START, &e->text,
                                    err);
@@ -64,8 +64,8 @@ static sw_code read_text(sw_eval *e, sw_error *err) {
     SW_TRY(code);
     size_t n = e->text.count / e->context;
     if (n == 0)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: %zu tokens, wanted at least --context %u",
-                       e->options->text, e->text.count, e->context);
+        return SW_FAIL(err, SW_BAD_DATA, "%s: %zu tokens, wanted at least --context %u", e->options->text,
+                       e->text.count, e->context);
     if (e->options->chunks > n)
         sw_log(SW_LOG_WARN, "--chunks %u, but %s has %zu windows", e->options->chunks, e->options->text, n);
     else if (e->options->chunks > 0)

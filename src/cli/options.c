@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "graph/decoder.h"
-#include "text/sampler.h"
 
 typedef enum value_type {
     FLAG,          /* bool */
@@ -329,9 +328,8 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
         while (o->type == TEXTS && !attached && i + 1 < argc && argv[i + 1][0] != '-')
             SW_TRY(set_value(options, o, argv[++i], err));
     }
-    const sw_sampler_params sampler = {
-        .temperature = options->temperature, .top_k = (int64_t)options->top_k, .top_p = options->top_p};
-    SW_TRY(sw_sampler_check(&sampler, err));
+    if (options->top_p <= 0) /* the list's ranges have both ends in them; here also what a float makes 0 */
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--top_p: is 0, wanted a number above 0 and up to 1");
     if (!options->help && command->operand[0] != '\0' && options->operand == NULL)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: wants %s", command->name, command->operand);
     return SW_OK;

@@ -105,6 +105,7 @@ static sw_code borrow_constants(sw_decoder *to, const sw_decoder *from, sw_error
 sw_code sw_window_decoder_quantize(sw_decoder *out, const sw_quantized_model *q, uint32_t n_tokens,
                                    const sw_decoder *constants, sw_pool *pool, sw_error *err) {
     SW_TRY(sw_window_decoder_build(out, q->model, n_tokens, err));
+    if (constants == NULL) sw_recipe_warn_unmatched(&q->recipe, out); /* once a recipe */
     sw_code code = sw_quantize_types(out, &q->recipe, q->ranges, err);
     if (code == SW_OK)
         code = constants != NULL ? borrow_constants(out, constants, err)

@@ -82,7 +82,7 @@ sw_code sw_tasks_read(sw_tasks *tasks, const char *path, const sw_tokenizer *tok
     *tasks = (sw_tasks){0};
     char *text;
     size_t size, n_lines = 1;
-    SW_TRY(sw_file_read(path, FILE_BYTES, &tasks->arena, &text, &size, err));
+    SW_TRY(sw_file_read_text(path, FILE_BYTES, &tasks->arena, &text, &size, err));
     for (size_t i = 0; i < size; i++) n_lines += text[i] == '\n';
     if (n_lines > SW_MAX_TASKS)
         return SW_FAIL(err, SW_BAD_DATA, "%s: has %zu lines, the limit is %d", path, n_lines, SW_MAX_TASKS);

@@ -12,6 +12,7 @@ typedef struct sw_weight_rule {
     const char *match; /* "layer_*.down_proj" */
     sw_dtype type;
     sw_weight_form form; /* of SW_S8 */
+    const char *place;   /* in a recipe file, for messages; NULL: of a shipped recipe */
 } sw_weight_rule;
 
 /* Activations whose range names match, and that an op of that type makes, have another type. */
@@ -19,6 +20,7 @@ typedef struct sw_activation_rule {
     const char *match;
     sw_op_type op; /* SW_OP_COUNT: whatever makes them, the host too */
     sw_dtype type;
+    const char *place; /* as above */
 } sw_activation_rule;
 
 /* A recipe: the type of each role, and exceptions: of rules that match, the last one counts. With tied
@@ -45,6 +47,9 @@ sw_code sw_recipe_load(sw_recipe *out, const char *name_or_file, unsigned kv_bit
 
 /* True where some of its weights have scales of that kind. */
 bool sw_recipe_has_scales(const sw_recipe *recipe, sw_scales scales);
+
+/* Warns of each rule of a recipe file that no name of the float decoder matches, with the nearest names. */
+void sw_recipe_warn_unmatched(const sw_recipe *recipe, const sw_decoder *decoder);
 
 /* What calibration saw, by sw_tensor.range. */
 typedef struct sw_ranges sw_ranges;

@@ -98,6 +98,8 @@ static sw_code read_rule(const reader *r, const sw_json *at, sw_weight_rule *wei
     sw_weight_rule weight = {.match = "*", .type = recipe->weight, .form = recipe->form};
     sw_activation_rule activation = {.match = "*", .op = SW_OP_COUNT, .type = recipe->activation};
     bool has_weight, has_activation = sw_json_find(at, "activation").value != NULL;
+    weight.place = activation.place = sw_arena_printf(r->arena, "$.rules[%zu]", at->index);
+    if (weight.place == NULL) return no_memory(r);
     SW_TRY(sw_json_only_keys(at, keys, r->err));
     if (match.value != NULL) SW_TRY(get_text(r, &match, &weight.match));
     activation.match = weight.match;
@@ -184,7 +186,7 @@ sw_code sw_recipe_load(sw_recipe *out, const char *name_or_file, unsigned kv_bit
     size_t size;
     sw_json document;
     if (out->name == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", name_or_file);
-    SW_TRY(sw_file_read(name_or_file, MAX_FILE_BYTES, arena, &text, &size, err));
+    SW_TRY(sw_file_read_text(name_or_file, MAX_FILE_BYTES, arena, &text, &size, err));
     SW_TRY(sw_json_parse(&document, name_or_file, text, size, err));
     sw_code code = read_document(&r, &document, kv_bits);
     sw_json_free(&document);

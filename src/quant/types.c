@@ -10,8 +10,10 @@
  * score below L may saturate: the range is [L, greatest]. The mask needs to be as deep as the widest of these
  * ranges, and no deeper: it then pushes the greatest score to L. One such mask serves all layers.
  *
- * A row whose maximum lies lower than any seen lets masked columns in, with a step of probability each:
- * 1/65536 of 16 bits moves nothing, 1/256 does. So 8 bits have L a bit lower: maxima may fall by ln 2 / beta.
+ * A row whose maximum lies lower than any seen lets masked columns in, with a step of probability each. The
+ * HTP's e^x of 16 bits is 0 from 15 octaves on, so that L leaves room for maxima lower by 2 ln 2 / beta; then
+ * it is 1/65536, which moves nothing. A step of 8 bits does, so they have L a bit lower: room for ln 2 /
+ * beta.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@
 #include "quant/encoding.h"
 #include "quant/observe.h"
 #include "quant/quant.h"
+#include "quant/rules.h"
 
 typedef struct typing {
     sw_decoder *decoder;
@@ -44,35 +47,17 @@ static sw_dtype type_of_role(const sw_recipe *recipe, sw_role role) {
     }
 }
 
-/* True where the name is the pattern's: * stands for any run of characters. Where the rest doesn't fit, only
- * the last * takes a character more: an earlier one couldn't win anything by it. */
-static bool matches(const char *pattern, const char *name) {
-    const char *behind_star = NULL, *retry = NULL;
-    while (*name != '\0' || *pattern == '*') {
-        if (*pattern == '*')
-            behind_star = ++pattern, retry = name;
-        else if (*pattern == *name)
-            pattern++, name++;
-        else if (behind_star != NULL)
-            pattern = behind_star, name = ++retry;
-        else
-            return false;
-    }
-    return *pattern == '\0';
-}
-
 static void type_activation(const sw_recipe *recipe, sw_tensor *t, sw_op_type made_by) {
     for (uint32_t i = 0; i < recipe->n_activation_rules; i++) {
         const sw_activation_rule *rule = &recipe->activation_rules[i];
-        if ((rule->op == SW_OP_COUNT || rule->op == made_by) && matches(rule->match, t->range))
-            t->dtype = rule->type;
+        if (sw_activation_rule_matches(rule, t->range, made_by)) t->dtype = rule->type;
     }
 }
 
 static void type_matrix(const sw_recipe *recipe, sw_tensor *constant) {
     constant->form = recipe->form;
     for (uint32_t i = 0; i < recipe->n_weight_rules; i++) {
-        if (!matches(recipe->weight_rules[i].match, constant->name)) continue;
+        if (!sw_pattern_matches(recipe->weight_rules[i].match, constant->name)) continue;
         constant->dtype = recipe->weight_rules[i].type;
         constant->form = recipe->weight_rules[i].form;
     }

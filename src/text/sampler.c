@@ -16,7 +16,7 @@ typedef struct candidate {
     int32_t id;
 } candidate;
 
-sw_code sw_sampler_check(const sw_sampler_params *p, sw_error *err) {
+static sw_code check(const sw_sampler_params *p, sw_error *err) {
     if (!isfinite(p->temperature) || p->temperature < 0)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "temperature is %g, wanted a finite number >= 0 (0: greedy)",
                        (double)p->temperature);
@@ -30,7 +30,7 @@ sw_code sw_sampler_check(const sw_sampler_params *p, sw_error *err) {
 }
 
 sw_code sw_sampler_init(sw_sampler *s, const sw_sampler_params *params, sw_error *err) {
-    SW_TRY(sw_sampler_check(params, err));
+    SW_TRY(check(params, err));
     *s = (sw_sampler){.params = *params, .state = params->seed};
     return SW_OK;
 }

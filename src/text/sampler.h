@@ -22,10 +22,8 @@ typedef struct sw_sampler {
     size_t capacity; /* of scratch, candidates */
 } sw_sampler;
 
-/* SW_INVALID_ARGUMENT with the parameter, its value and the legal range. */
-sw_code sw_sampler_check(const sw_sampler_params *params, sw_error *err) SW_MUST_CHECK;
-
-/* Checks, too. Allocates nothing; deinit frees what sampling took. */
+/* Allocates nothing; deinit frees what sampling took. SW_INVALID_ARGUMENT with the parameter, its value and
+ * the legal range. */
 sw_code sw_sampler_init(sw_sampler *s, const sw_sampler_params *params, sw_error *err) SW_MUST_CHECK;
 void sw_sampler_deinit(sw_sampler *s);
 

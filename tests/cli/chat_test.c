@@ -204,7 +204,7 @@ static void a_cut_reply_goes_on(void **state) {
     sw_chat_free(&chat);
 }
 
-/* BR-54: the first token of all is the end. */
+/* The first token of all is the end. */
 static void an_end_at_once_is_an_empty_reply(void **state) {
     (void)state;
     sw_chat chat = new_chat(CONTEXT, true);
@@ -274,7 +274,7 @@ static void the_same_chat_twice(void **state) {
     assert_string_equal(first, said);
     sw_chat other = new_chat(100, false);
     OK(sw_chat_turn(&other, "quite another question?", collect, NULL, &stats, &err));
-    assert_string_not_equal(first, said); /* BR-36 */
+    assert_string_not_equal(first, said);
     sw_chat_free(&other);
 }
 

@@ -428,24 +428,33 @@ static void no_noise_against_itself(void **state) {
 
 static void hopeless_calibration_texts(void **state) {
     (void)state;
-    char same[600], few[600], chinese[900] = "";
+    char same[600], few[600], chinese[900] = "", script[3 * 300 + 1];
     for (size_t i = 0; i < sizeof same; i++)
         same[i] = "ab "[i % 3], few[i] = "abcdefghijkl"[(i + i / 3) % 12];
     for (int i = 0; i < 100; i++) strcat(chinese, i % 2 == 0 ? "\xe4\xb8\xad" : "\xe6\x96\x87");
+    for (int i = 0; i < 300; i++) /* U+4E00 on: a script that the vocabulary spells byte by byte */
+        snprintf(script + 3 * i, 4, "%c%c%c", 0xe4, 0xb8 + i / 64, 0x80 + i % 64);
     const struct {
         const char *data;
         size_t size;
         int status;
         const char *says;
     } rows[] = {
-        {"", 0, 2, "0 tokens"},
-        {" \n\f\n \n", 6, 2, "0 tokens"},
-        {"One line.", 9, 2, "wanted at least 32"},
-        {same, sizeof same, 2, "the same 3 again and again"},
+        {"", 0, 1, "0 tokens"},
+        {" \n\f\n \n", 6, 1, "0 tokens"},
+        {" \r\n\t\r\n\f\r\n", 9, 1, "0 tokens"},
+        {"\xef\xbb\xbf", 3, 1, "0 tokens"},
+        {"\xef\xbb\xbf \r\n", 6, 1, "0 tokens"},
+        {"One line.", 9, 1, "8 tokens to calibrate with, wanted at least 32"},
+        {same, sizeof same, 1, "the same 3 again and again"},
         {few, sizeof few, 0, "distinct tokens"},
         {"caf\xe9 is Latin-1, and that is no UTF-8 at all, alas", 50, 1, "byte 3 (0xe9) is not UTF-8"},
-        {"\xff\xfeO\0n\0e\0", 8, 1, "byte 0 (0xff) is not UTF-8"},
-        {chinese, strlen(chinese), 2, "again and again"},
+        {"\xff\xfeO\0n\0e\0", 8, 1, "is UTF-16"},
+        {"\xfe\xff\0O\0n\0e", 8, 1, "is UTF-16"},
+        {"O\0n\0e", 5, 1, "5 tokens"},
+        {"\x89PNG\r\n\x1a\n", 8, 1, "byte 0 (0x89) is not UTF-8"},
+        {chinese, strlen(chinese), 1, "again and again"},
+        {script, strlen(script), 0, "0.3 characters a token: the vocabulary hardly knows this script"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *path = write_file("calib.txt", rows[i].data, rows[i].size);
@@ -456,6 +465,46 @@ static void hopeless_calibration_texts(void **state) {
     }
     REFUSED(1, "/nowhere", "eval", "--model", gguf, "--text", text, "--context", "64", "--quant", "8a8w",
             "--calib_text", "/nowhere");
+}
+
+/* What eval prints with these texts, without its times. */
+static json_t *figures(const char *of, const char *calibration, const char *samples, const char *says) {
+    ran r = RUN("eval", "--model", gguf, "--text", of, "--context", "64", "--chunks", "2", "--quant", "8a8w",
+                "--json", "--calib_text", calibration, "--calib_samples", samples);
+    json_t *all = read_json(&r);
+    if (says != NULL && strstr(r.err, says) == NULL) fail_msg("stderr lacks `%s`: %s", says, r.err);
+    if (says == NULL && strstr(r.err, "--calib_samples") != NULL) fail_msg("%s", r.err);
+    ran_free(&r);
+    json_t *figure = json_incref(json_object_get(recipe_of(all, 0), "perplexity"));
+    assert_true(json_is_real(figure));
+    json_decref(all);
+    return figure;
+}
+
+/* A byte-order mark and lines that end in CR LF are the editor's, not the text's: neither for what is
+ * measured on nor for what calibrates. */
+static void editors_leave_no_tokens(void **state) {
+    (void)state;
+    char plain[2 * sizeof content + 8], other[4 * sizeof content] = "\xef\xbb\xbf";
+    size_t n = 3;
+    snprintf(plain, sizeof plain, "%s\n\f\n%s", content, content);
+    for (char *at = plain; *at != '\0'; at++)
+        if (*at == ' ' && (at - plain) % 7 == 0) *at = '\n';
+    for (const char *at = plain; *at != '\0'; at++) {
+        if (*at == '\n') other[n++] = '\r';
+        other[n++] = *at;
+    }
+    char a[128], b[128];
+    snprintf(a, sizeof a, "%s", write_file("plain.txt", plain, strlen(plain)));
+    snprintf(b, sizeof b, "%s", write_file("other.txt", other, n));
+    json_t *wanted = figures(a, a, "2", NULL), *got = figures(b, b, "2", NULL),
+           *more = figures(a, a, "500", "--calib_samples 500, but"), *one = figures(a, a, "1", NULL);
+    assert_true(json_equal(wanted, got));
+    assert_true(json_equal(wanted, more)); /* more documents than there are */
+    assert_false(json_equal(wanted, one));
+    json_decref(wanted), json_decref(got), json_decref(more), json_decref(one);
+    REFUSED(1, "is not UTF-8", "eval", "--model", gguf, "--context", "64", "--text",
+            write_file("latin1", "caf\xe9", 4));
 }
 
 static void wrong_use(void **state) {
@@ -470,7 +519,7 @@ static void wrong_use(void **state) {
     REFUSED(2, "256 positions", "eval", "--model", gguf, "--text", text, "--context", "257");
     REFUSED(2, "from 4", "eval", "--model", gguf, "--text", text, "--context", "3");
     REFUSED(2, "quantized recipe", "eval", "--model", gguf, "--sqnr", "--quant", "f32");
-    REFUSED(2, "at least --context 64", "eval", "--model", gguf, "--text", write_file("short", "abc", 3),
+    REFUSED(1, "at least --context 64", "eval", "--model", gguf, "--text", write_file("short", "abc", 3),
             "--context", "64");
     REFUSED(1, "/nowhere", "eval", "--model", gguf, "--text", "/nowhere", "--context", "64");
     REFUSED(1, "/nowhere", "eval", "--model", gguf, "--tasks", "/nowhere");
@@ -488,6 +537,7 @@ int main(void) {
         cmocka_unit_test(tensors_by_damage),
         cmocka_unit_test(no_noise_against_itself),
         cmocka_unit_test(hopeless_calibration_texts),
+        cmocka_unit_test(editors_leave_no_tokens),
         cmocka_unit_test(wrong_use),
     };
     return cmocka_run_group_tests_name("eval", tests, set_up, tear_down);

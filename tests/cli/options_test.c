@@ -160,7 +160,7 @@ static void top_p(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (PARSE("generate", "out", "--top_p", bad[i]) != SW_INVALID_ARGUMENT)
             fail_msg("--top_p %s is taken", bad[i]);
-        names("top_p");
+        names("--top_p: ");
         names("1");
     }
 }

@@ -65,7 +65,7 @@ static void wrong_targets(void **state) {
     REFUSED(2, "``", "compile", "-m", "SM8750", "--model", gguf, "--use_slc_allocator=,kv_forward");
 }
 
-/* BR-45: the legal ones get as far as Qualcomm's library, which isn't there. */
+/* The legal ones get as far as Qualcomm's library, which isn't there. */
 static void prefill_ar_lengths(void **state) {
     (void)state;
     static const struct {
@@ -84,7 +84,7 @@ static void prefill_ar_lengths(void **state) {
     assert_int_not_equal(access(in_folder("never"), F_OK), 0);
 }
 
-/* BR-16: each form names the variable and its value, before any work, and leaves no folder behind. */
+/* Each form names the variable and its value, before any work, and leaves no folder behind. */
 static void qnn_sdk_root(void **state) {
     (void)state;
     char file[200], empty[200];

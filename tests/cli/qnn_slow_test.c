@@ -197,7 +197,7 @@ static void folders_that_cant_be_written(void **state) {
     compile(busy, "16a8w");
 }
 
-/* BR-16: unset and empty are the same: what setup fetched is taken. */
+/* Unset and empty are the same: what setup fetched is taken. */
 static void no_qnn_sdk_root(void **state) {
     (void)state;
     static const char *const forms[] = {"QNN_SDK_ROOT", "QNN_SDK_ROOT="};
