@@ -73,8 +73,11 @@ sw_code sw_verify_op_types(const sw_graph *graph, const sw_op *op, sw_error *err
             ok = ok && in[i]->dtype == (op->type == SW_OP_GATHER ? SW_I32 : in[0]->dtype);
     }
     if (ok) return SW_OK;
-    char have[512] = "", allowed[512] = "", form[SW_WEIGHT_FORM_BYTES];
+    char read[256] = "", have[512] = "", allowed[512] = "", form[SW_WEIGHT_FORM_BYTES];
     int n = 0;
+    for (uint32_t i = 0; i < op->n_inputs && n < 180; i++)
+        n += snprintf(read + n, sizeof read - (size_t)n, "%s`%.64s`", i > 0 ? ", " : "", in[i]->name);
+    n = 0;
     for (uint32_t i = 0; i < op->n_inputs && n < 150; i++) {
         const sw_tensor *t = in[i];
         n += snprintf(have + n, sizeof have - (size_t)n, "%s%s", i > 0 ? ", " : "", sw_dtype_name(t->dtype));
@@ -84,6 +87,7 @@ sw_code sw_verify_op_types(const sw_graph *graph, const sw_op *op, sw_error *err
     }
     snprintf(have + n, sizeof have - (size_t)n, " -> %s", sw_dtype_name(out->dtype));
     if (listed) list_allowed(op->type, in[0]->dtype, allowed, sizeof allowed);
-    return SW_FAIL(err, SW_BAD_DATA, "%s: %s `%s`: types %s, allowed: %s", graph->name,
-                   sw_op_get_info(op->type)->name, op->name, have, listed ? allowed : "one type for all");
+    return SW_FAIL(err, SW_BAD_DATA, "%s: %s `%s` of %s to `%s`: types %s, allowed: %s", graph->name,
+                   sw_op_get_info(op->type)->name, op->name, read, out->name, have,
+                   listed ? allowed : "one type for all");
 }

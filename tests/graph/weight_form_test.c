@@ -128,10 +128,9 @@ static void what_goes_together(void **state) {
     sw_error err = {0};
     sw_tensor w = matrix(SW_SCALES_FLOAT_BLOCK, true);
     assert_int_equal(verify(SW_OP_FULLY_CONNECTED, SW_U16, &w, &err), SW_BAD_DATA);
-    assert_string_equal(
-        err.message,
-        "g: FullyConnected `product`: types u16, s8 (`w`: 4 bits, float_block 16) -> u16, allowed: "
-        "u16, s8 (8 bits, row) -> u16; u16, s8 (4 bits, row) -> u16");
+    assert_string_equal(err.message, "g: FullyConnected `product` of `x`, `w` to `y`: types u16, s8 (`w`: 4 "
+                                     "bits, float_block 16) -> u16, allowed: "
+                                     "u16, s8 (8 bits, row) -> u16; u16, s8 (4 bits, row) -> u16");
 }
 
 static void refused(sw_tensor *w, const char *says) {
