@@ -292,8 +292,9 @@ static uint32_t feed_forward(builder *b, uint32_t x) {
 static void head(builder *b, uint32_t x, uint32_t last) {
     const sw_hparams *h = &b->decoder->hparams;
     uint32_t rows = b->options->head == SW_HEAD_LAST ? 1 : b->n;
-    if (last != UINT32_MAX)
-        x = activation(b, binary(SW_OP_GATHER, x, last), "last_hidden", SHAPE(1, h->hidden));
+    if (last != UINT32_MAX && !b->failed) /* a row of x: recipes' rules for x hold for it */
+        x = add_op(b, binary(SW_OP_GATHER, x, last), SW_TENSOR_NATIVE, SW_ROLE_ACTIVATION, "last_hidden",
+                   b->graph->tensors[x]->range, SHAPE(1, h->hidden));
     x = rms_norm(b, x, SW_W_FINAL_NORM, "final_norm_out", SHAPE(rows, h->hidden));
     sw_op op = binary(SW_OP_FULLY_CONNECTED, x, weight(b, SW_W_HEAD));
     shape logits = SHAPE(rows, h->vocab);

@@ -80,7 +80,7 @@ static void graphs_share_constants_and_tied_head(void **state) {
     /* A piece's range is one that the grouped form has too, so that one calibration serves both. */
     for (uint32_t i = 0; i < decoder.graphs[0]->n_tensors; i++) {
         const char *range = decoder.graphs[0]->tensors[i]->range;
-        bool gathered = strcmp(range, "last_hidden") == 0 || strcmp(range, "last") == 0;
+        bool gathered = strcmp(range, "last") == 0;
         bool prefill_only =
             strstr(range, "_rows") != NULL || strstr(range, "_heads") != NULL; /* tied by movement */
         if (gathered || prefill_only) continue;
