@@ -4,6 +4,7 @@
  *   graph-<8 hex>.json               the decoder: graph/json.h
  *   weights-<8 hex>.safetensors      its constants; a scale a row as "<name>.scale", F32; a scale a
  *                                    block as "<name>.block_scale", F16, or steps of the row's scale, U8
+ *   sink-<8 hex>.safetensors         K and V of the first tokens, where the recipe wants that
  *   <name>-<8 hex>.<ending>          tokenizer, context binaries
  *
  * The 8 digits begin the part's SHA-256. So a new compile into the same folder never touches what an older
@@ -26,6 +27,7 @@ typedef struct sw_bundle {
     sw_manifest manifest;
     sw_decoder decoder;     /* constants' data and scales point into weights */
     sw_safetensors weights; /* mapped */
+    sw_safetensors sink;    /* mapped; empty where the decoder has none */
 } sw_bundle;
 
 /* Opens a bundle: manifest, graph and weights are read and checked against each other; every part is looked
@@ -75,8 +77,9 @@ void sw_bundle_writer_drop_pages(const sw_bundle_writer *w);
 sw_code sw_bundle_writer_add(sw_bundle_writer *w, sw_part_kind kind, const char *name, const void *data,
                              uint64_t size, sw_error *err) SW_MUST_CHECK;
 
-/* Writes graph.json and the manifest (its parts and spill_fill_buffer_bytes are filled here), makes the whole
- * the folder's bundle, and deletes the parts of the one before. The same checks as when opening come first.
+/* Writes graph.json, the decoder's sink if it has one, and the manifest (its parts and
+ * spill_fill_buffer_bytes are filled here), makes the whole the folder's bundle, and deletes the parts of the
+ * one before. The same checks as when opening come first.
  */
 sw_code sw_bundle_writer_commit(sw_bundle_writer *w, sw_manifest *manifest, sw_error *err) SW_MUST_CHECK;
 

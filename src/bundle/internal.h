@@ -17,6 +17,17 @@ sw_code sw_weights_attach(sw_decoder *decoder, const bool *per_channel, const sw
 /* The safetensors type that holds a dtype. */
 sw_st_dtype sw_weights_dtype(sw_dtype type);
 
+/* Data of the file's tensor of that name, type and shape, at an address that its type can be read at: in the
+ * map, or a copy in the decoder's arena. Errors: SW_BAD_DATA with what is there and what is wanted. */
+sw_code sw_weights_find(sw_decoder *decoder, const sw_safetensors *file, const char *name, sw_st_dtype dtype,
+                        uint32_t rank, const uint32_t *dims, const void **out, sw_error *err) SW_MUST_CHECK;
+
+/* The decoder's sink as a safetensors file: "ids" I32 [n_tokens] and "kv" [layers, 2, kv_heads, n_tokens,
+ * head_dim] in the KV type; and back from an open one, which then must outlive the decoder's use. The ids'
+ * range and number are left to sw_decoder_verify. */
+sw_code sw_bundle_sink_write(const sw_decoder *decoder, const char *path, sw_error *err) SW_MUST_CHECK;
+sw_code sw_bundle_sink_attach(sw_decoder *decoder, const sw_safetensors *file, sw_error *err) SW_MUST_CHECK;
+
 /* "<name>.scale" and "<name>.block_scale" into out. */
 enum { SW_SCALE_NAME_BYTES = SW_NAME_BYTES + 16 };
 void sw_weights_scale_name(char out[SW_SCALE_NAME_BYTES], const char *name);

@@ -21,6 +21,7 @@ enum {
     X(SW_PART_WEIGHTS, "weights", 1, 1)     /* safetensors: the constants and their scales */                \
     X(SW_PART_TOKENIZER, "tokenizer", 0, 4) /* text's formats; the first one is the tokenizer itself */      \
     X(SW_PART_CONTEXT, "context", 0, 64)    /* QNN context binaries, in the order of the layers */           \
+    X(SW_PART_SINK, "sink", 0, 1)           /* safetensors: K and V of every context's first tokens */       \
     X(SW_PART_OTHER, "other", 0, 64)        /* carried along: a licence, a note */
 
 typedef enum sw_part_kind {

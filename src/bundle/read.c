@@ -101,6 +101,15 @@ sw_code sw_manifest_check_decoder(const sw_manifest *m, const sw_decoder *decode
     return sw_decoder_verify(decoder, err);
 }
 
+static sw_code read_sink(sw_bundle *b, sw_error *err) {
+    const sw_part *part = sw_bundle_part(b, SW_PART_SINK, 0);
+    if (part == NULL) return SW_OK;
+    const char *path = sw_bundle_part_path(b, part);
+    if (path == NULL) return no_memory(b->folder, err);
+    SW_TRY(sw_safetensors_open(&b->sink, path, err));
+    return sw_bundle_sink_attach(&b->decoder, &b->sink, err);
+}
+
 static sw_code read_graph(sw_bundle *b, const char *manifest_path, sw_error *err) {
     sw_arena text_arena = SW_ARENA_EMPTY; /* the text is large and only needed here */
     char *text;
@@ -115,6 +124,7 @@ static sw_code read_graph(sw_bundle *b, const char *manifest_path, sw_error *err
     SW_TRY(code);
     SW_TRY(sw_safetensors_open(&b->weights, weights, err));
     SW_TRY(sw_weights_attach(&b->decoder, per_channel, &b->weights, err));
+    SW_TRY(read_sink(b, err));
     return sw_manifest_check_decoder(&b->manifest, &b->decoder, manifest_path, err);
 }
 
@@ -143,6 +153,7 @@ sw_code sw_bundle_open(sw_bundle *out, const char *folder, sw_error *err) {
 void sw_bundle_close(sw_bundle *bundle) {
     sw_decoder_free(&bundle->decoder);
     sw_safetensors_close(&bundle->weights);
+    sw_safetensors_close(&bundle->sink);
     sw_arena_free(&bundle->arena);
     *bundle = (sw_bundle){0};
 }

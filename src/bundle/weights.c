@@ -27,9 +27,8 @@ sw_st_dtype sw_weights_block_scales(const sw_tensor *t, uint32_t dims[2]) {
     return t->form.scales == SW_SCALES_FLOAT_BLOCK ? SW_ST_F16 : SW_ST_U8;
 }
 
-/* The tensor's data, at an address that its type can be read at. */
-static sw_code find(sw_decoder *decoder, const sw_safetensors *file, const char *name, sw_st_dtype dtype,
-                    uint32_t rank, const uint32_t *dims, const void **out, sw_error *err) {
+sw_code sw_weights_find(sw_decoder *decoder, const sw_safetensors *file, const char *name, sw_st_dtype dtype,
+                        uint32_t rank, const uint32_t *dims, const void **out, sw_error *err) {
     const char *path = file->map.path;
     const sw_st_tensor *t = sw_safetensors_find(file, name);
     if (t == NULL) return SW_FAIL(err, SW_BAD_DATA, "%s: has no tensor `%s`", path, name);
@@ -60,7 +59,7 @@ static sw_code find_block_scales(sw_decoder *decoder, const sw_safetensors *file
     const void *data = NULL;
     sw_st_dtype dtype = sw_weights_block_scales(t, dims);
     sw_weights_block_scale_name(name, t->name);
-    SW_TRY(find(decoder, file, name, dtype, 2, dims, &data, err));
+    SW_TRY(sw_weights_find(decoder, file, name, dtype, 2, dims, &data, err));
     if (t->form.scales == SW_SCALES_FLOAT_BLOCK)
         t->block_scales = data;
     else
@@ -74,11 +73,12 @@ sw_code sw_weights_attach(sw_decoder *decoder, const bool *per_channel, const sw
     for (uint32_t i = 0; i < decoder->n_constants; i++) {
         sw_tensor *t = decoder->constants[i];
         const void *scales = NULL;
-        SW_TRY(find(decoder, file, t->name, sw_weights_dtype(t->dtype), t->rank, t->dims, &t->data, err));
+        SW_TRY(sw_weights_find(decoder, file, t->name, sw_weights_dtype(t->dtype), t->rank, t->dims, &t->data,
+                               err));
         if (per_channel[i]) {
             char name[SW_SCALE_NAME_BYTES];
             sw_weights_scale_name(name, t->name);
-            SW_TRY(find(decoder, file, name, SW_ST_F32, 1, t->dims, &scales, err));
+            SW_TRY(sw_weights_find(decoder, file, name, SW_ST_F32, 1, t->dims, &scales, err));
         }
         t->channel_scales = scales;
         wanted += per_channel[i] ? 2 : 1;

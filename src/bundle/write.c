@@ -26,6 +26,7 @@
 
 #define PREVIOUS_NAME "previous-manifest.json"
 #define WEIGHTS_NAME  "weights.safetensors"
+#define SINK_NAME     "sink.safetensors"
 
 struct sw_bundle_writer {
     sw_arena arena;
@@ -231,20 +232,28 @@ sw_code sw_bundle_writer_put_constant(sw_bundle_writer *w, const sw_tensor *t, c
     return sw_safetensors_writer_put(&w->stream, name, dtype, 2, dims, scales, err);
 }
 
-sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) {
+/* Makes a whole file of .spillway-partial a part: gives it its name. */
+static sw_code adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name, const sw_file_map *map,
+                     sw_error *err) {
     const sw_part *part;
     char hex[SW_SHA256_HEX_BYTES];
+    sw_hash_map(map, hex);
+    SW_TRY(register_part(w, kind, name, map->size, hex, &part, err));
+    const char *written = sw_path_join(&w->arena, w->partial, name),
+               *named = sw_path_join(&w->arena, w->partial, part->path);
+    if (written == NULL || named == NULL) return no_memory(w, err);
+    if (rename(written, named) == 0) return SW_OK;
+    return SW_FAIL(err, SW_IO, "%s: can't rename to %s: %s", written, named, strerror(errno));
+}
+
+sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) {
     SW_TRY(sw_safetensors_writer_commit(&w->stream, err));
     const char *written = sw_path_join(&w->arena, w->partial, WEIGHTS_NAME);
     if (written == NULL) return no_memory(w, err);
     SW_TRY(sw_safetensors_open(&w->weights, written, err));
-    sw_hash_map(&w->weights.map, hex);
-    SW_TRY(register_part(w, SW_PART_WEIGHTS, WEIGHTS_NAME, w->weights.map.size, hex, &part, err));
-    const char *named = sw_path_join(&w->arena, w->partial, part->path);
+    SW_TRY(adopt(w, SW_PART_WEIGHTS, WEIGHTS_NAME, &w->weights.map, err));
     bool *per_channel = sw_arena_array(&w->arena, w->decoder->n_constants, sizeof *per_channel);
-    if (named == NULL || per_channel == NULL) return no_memory(w, err);
-    if (rename(written, named) != 0)
-        return SW_FAIL(err, SW_IO, "%s: can't rename to %s: %s", written, named, strerror(errno));
+    if (per_channel == NULL) return no_memory(w, err);
     for (uint32_t i = 0; i < w->decoder->n_constants; i++)
         per_channel[i] = w->decoder->constants[i]->channel_scales != NULL;
     return sw_weights_attach(w->decoder, per_channel, &w->weights, err);
@@ -265,6 +274,18 @@ static sw_code add_graph(sw_bundle_writer *w, sw_error *err) {
     if (fclose(stream) != 0 && code == SW_OK) code = no_memory(w, err);
     if (code == SW_OK) code = sw_bundle_writer_add(w, SW_PART_GRAPH, "graph.json", text, size, err);
     free(text);
+    return code;
+}
+
+static sw_code add_sink(sw_bundle_writer *w, sw_error *err) {
+    if (w->decoder->sink.n_tokens == 0) return SW_OK;
+    sw_file_map map;
+    const char *path = sw_path_join(&w->arena, w->partial, SINK_NAME);
+    if (path == NULL) return no_memory(w, err);
+    SW_TRY(sw_bundle_sink_write(w->decoder, path, err));
+    SW_TRY(sw_file_map_open(&map, path, err));
+    sw_code code = adopt(w, SW_PART_SINK, SINK_NAME, &map, err);
+    sw_file_map_close(&map);
     return code;
 }
 
@@ -300,6 +321,7 @@ sw_code sw_bundle_writer_commit(sw_bundle_writer *w, sw_manifest *manifest, sw_e
     if (w->weights.map.path == NULL)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: the weights are not written yet", w->folder);
     SW_TRY(add_graph(w, err));
+    SW_TRY(add_sink(w, err));
     manifest->parts = w->parts;
     manifest->n_parts = w->n_parts;
     manifest->spill_fill_buffer_bytes = 0;

@@ -15,6 +15,7 @@
 #include "graph/verify.h"
 #include "qnn/binary_info.h"
 #include "qnn/htp.h"
+#include "quant/sink.h"
 #include "soc/soc.h"
 
 typedef struct job {
@@ -81,6 +82,11 @@ static sw_code check_options(job *j, sw_error *err) {
     if (o->max_seq_len > context)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_seq_len: %u, wanted at most --max_context_len %u",
                        o->max_seq_len, context);
+    if (j->recipe.sink && context < 2)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "recipe %s keeps the chat's first token in the context: wanted --max_seq_len of at "
+                       "least 2",
+                       j->recipe.name);
     if (hybrid && context < 3)
         return SW_FAIL(
             err, SW_INVALID_ARGUMENT,
@@ -168,6 +174,7 @@ static sw_code put_constant(void *writer, sw_tensor *t, const void *data, sw_err
 static sw_code quantize(job *j, sw_error *err) {
     sw_recipe_warn_unmatched(&j->recipe, &j->decoder);
     SW_TRY(sw_quantize_types(&j->decoder, &j->recipe, j->quantized.ranges, err));
+    SW_TRY(sw_sink_attach(&j->decoder, &j->quantized.sink, err));
     SW_TRY(sw_decoder_verify(&j->decoder, err)); /* a recipe that the HTP can't do ends here */
     SW_TRY(sw_bundle_writer_begin_weights(j->writer, &j->decoder, err));
     SW_TRY(sw_quantize_constants(&j->decoder, j->checkpoint.pool, put_constant, j->writer, err));

@@ -157,7 +157,7 @@ static sw_code quantize(sw_eval *e, sw_eval_recipe *r, sw_error *err) {
 static sw_code prepare(sw_eval *e, sw_eval_recipe *r, sw_error *err) {
     if (r->ready) return SW_OK;
     if (r->is_f32)
-        SW_TRY(sw_window_decoder_build(&r->decoder, &e->checkpoint.model, e->context, err));
+        SW_TRY(sw_window_decoder_build(&r->decoder, &e->checkpoint.model, NULL, e->context, err));
     else
         SW_TRY(quantize(e, r, err));
     r->ready = true;
@@ -280,7 +280,7 @@ static sw_code answer(sw_eval *e, sw_eval_recipe *r, uint32_t number, float *log
     if (r->session == NULL) {
         sw_decoder_free(&r->shorter);
         if (r->is_f32)
-            SW_TRY(sw_window_decoder_build(&r->shorter, &e->checkpoint.model, e->tasks.longest, err));
+            SW_TRY(sw_window_decoder_build(&r->shorter, &e->checkpoint.model, NULL, e->tasks.longest, err));
         else
             SW_TRY(sw_window_decoder_quantize(&r->shorter, &r->quantized, e->tasks.longest, &r->decoder,
                                               e->checkpoint.pool, err));

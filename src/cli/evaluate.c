@@ -28,7 +28,7 @@ static sw_code score(sw_evaluation *out, const sw_quantized_model *q, const sw_d
     sw_code code = SW_OK;
     if (exact == NULL || quantized == NULL)
         code = SW_FAIL(err, SW_NO_MEMORY, "no memory for the logits of %u positions", n);
-    if (code == SW_OK) code = sw_window_decoder_build(&decoder, &checkpoint->model, n, err);
+    if (code == SW_OK) code = sw_window_decoder_build(&decoder, &checkpoint->model, NULL, n, err);
     if (code == SW_OK) code = run(&decoder, checkpoint, window, exact, err);
     sw_decoder_free(&decoder);
     if (code == SW_OK)

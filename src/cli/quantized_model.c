@@ -6,19 +6,51 @@
 
 #include "base/log.h"
 #include "graph/verify.h"
+#include "quant/sink.h"
+#include "text/chat_template.h"
 
 static bool wants_rotation(const sw_recipe *recipe, const sw_options *options) {
     return options->rotate != NULL ? strcmp(options->rotate, "on") == 0 : recipe->rotate;
 }
 
+/* The first token of every chat: the same with and without a system message, whatever is said. */
+static sw_code chat_start(const sw_tokenizer *tokenizer, int32_t *id, sw_error *err) {
+    const sw_chat_message messages[2] = {{sw_span_of("system"), sw_span_of("1")},
+                                         {sw_span_of("user"), sw_span_of("2")}};
+    sw_arena arena = SW_ARENA_EMPTY;
+    sw_ids ids[2] = {{0}};
+    sw_code code = SW_OK;
+    for (size_t i = 0; i < 2 && code == SW_OK; i++) {
+        sw_span text;
+        code = sw_chat_render(sw_tokenizer_description(tokenizer)->chat_template, messages + i, 2 - i, 0,
+                              true, &arena, &text, err);
+        if (code == SW_OK)
+            code = sw_tokenizer_encode(tokenizer, text, SW_ENCODE_SPECIAL | SW_ENCODE_START, &ids[i], err);
+    }
+    if (code == SW_OK && (ids[0].count == 0 || ids[1].count == 0 || ids[0].data[0] != ids[1].data[0]))
+        code = SW_FAIL(err, SW_UNSUPPORTED,
+                       "\"sink\": true: this model's chats have no first token in common: wanted false");
+    if (code == SW_OK) *id = ids[0].data[0];
+    sw_ids_free(&ids[0]), sw_ids_free(&ids[1]);
+    sw_arena_free(&arena);
+    return code;
+}
+
+static sw_code compute_sink(sw_quantized_model *q, const sw_checkpoint *checkpoint, sw_error *err) {
+    int32_t id;
+    if (!q->recipe.sink) return SW_OK;
+    SW_TRY(chat_start(checkpoint->tokenizer, &id, err));
+    return sw_sink_compute(&q->sink, q->model, checkpoint->cpu, &id, 1, &q->arena, err);
+}
+
 sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
                                  const char *scratch_folder, const sw_checkpoint *checkpoint, sw_error *err) {
     *q = (sw_quantized_model){.recipe = *recipe, .model = &checkpoint->model};
-    if (!wants_rotation(recipe, options)) return SW_OK;
+    if (!wants_rotation(recipe, options)) return compute_sink(q, checkpoint, err);
     sw_code code = sw_rotate_model(&q->rotated, &checkpoint->model, scratch_folder, checkpoint->pool, err);
     if (code == SW_UNSUPPORTED) sw_error_prefix(err, "--rotate on (without: --rotate off)");
     q->model = &q->rotated.model;
-    return code;
+    return code == SW_OK ? compute_sink(q, checkpoint, err) : code;
 }
 
 sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration *calibration,
@@ -26,17 +58,21 @@ sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration
     if (!sw_dtype_quantized(q->recipe.activation)) return SW_OK;
     sw_log(SW_LOG_INFO, "calibration: %zu tokens of %s in %zu windows, %u more held out", calibration->n_used,
            calibration->name, calibration->n_windows, calibration->held_out.n_tokens);
-    return sw_calibrate(&q->ranges, q->model, checkpoint->cpu, calibration->windows, calibration->n_windows,
-                        err);
+    return sw_calibrate(&q->ranges, q->model, &q->sink, checkpoint->cpu, calibration->windows,
+                        calibration->n_windows, err);
 }
 
 /* Ranges are what was seen, not what a recipe makes of it, so they only depend on the model. */
 bool sw_quantized_model_share(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
                               const sw_quantized_model *other) {
     if (other->shares || wants_rotation(recipe, options) != (other->rotated.data != NULL)) return false;
+    if (recipe->sink != other->recipe.sink || recipe->smooth != other->recipe.smooth) return false;
     if (sw_dtype_quantized(recipe->activation) && other->ranges == NULL) return false;
-    *q = (sw_quantized_model){
-        .recipe = *recipe, .model = other->model, .ranges = other->ranges, .shares = true};
+    *q = (sw_quantized_model){.recipe = *recipe,
+                              .model = other->model,
+                              .sink = other->sink,
+                              .ranges = other->ranges,
+                              .shares = true};
     return true;
 }
 
@@ -45,7 +81,8 @@ void sw_quantized_model_free(sw_quantized_model *q) {
         sw_ranges_free(q->ranges);
         sw_rotated_model_close(&q->rotated);
     }
-    q->ranges = NULL, q->model = NULL;
+    sw_arena_free(&q->arena);
+    q->ranges = NULL, q->model = NULL, q->sink = (sw_sink){0};
 }
 
 sw_code sw_quantize_constants(sw_decoder *decoder, sw_pool *pool, sw_constant_sink *sink, void *context,
@@ -77,9 +114,18 @@ sw_code sw_quantize_constants(sw_decoder *decoder, sw_pool *pool, sw_constant_si
     return code;
 }
 
-sw_code sw_window_decoder_build(sw_decoder *out, const sw_model *model, uint32_t n_tokens, sw_error *err) {
+static sw_code build_window(sw_decoder *out, const sw_model *model, const sw_sink *sink, uint32_t n_tokens,
+                            sw_error *err) {
     const sw_graph_options window = {"window", n_tokens, SW_ATTENTION_GROUPED, SW_HEAD_ALL};
-    return sw_decoder_build(out, model, n_tokens, &window, 1, err);
+    return sw_decoder_build(out, model, n_tokens + (sink != NULL ? sink->n_tokens : 0), &window, 1, err);
+}
+
+sw_code sw_window_decoder_build(sw_decoder *out, const sw_model *model, const sw_sink *sink,
+                                uint32_t n_tokens, sw_error *err) {
+    SW_TRY(build_window(out, model, sink, n_tokens, err));
+    sw_code code = sw_sink_attach(out, sink, err);
+    if (code != SW_OK) sw_decoder_free(out);
+    return code;
 }
 
 static sw_code keep_in_arena(void *context, sw_tensor *t, const void *data, sw_error *err) {
@@ -104,9 +150,10 @@ static sw_code borrow_constants(sw_decoder *to, const sw_decoder *from, sw_error
 
 sw_code sw_window_decoder_quantize(sw_decoder *out, const sw_quantized_model *q, uint32_t n_tokens,
                                    const sw_decoder *constants, sw_pool *pool, sw_error *err) {
-    SW_TRY(sw_window_decoder_build(out, q->model, n_tokens, err));
+    SW_TRY(build_window(out, q->model, &q->sink, n_tokens, err));
     if (constants == NULL) sw_recipe_warn_unmatched(&q->recipe, out); /* once a recipe */
     sw_code code = sw_quantize_types(out, &q->recipe, q->ranges, err);
+    if (code == SW_OK) code = sw_sink_attach(out, &q->sink, err);
     if (code == SW_OK)
         code = constants != NULL ? borrow_constants(out, constants, err)
                                  : sw_quantize_constants(out, pool, keep_in_arena, &out->arena, err);

@@ -11,12 +11,15 @@ typedef struct sw_quantized_model {
     sw_recipe recipe;
     sw_rotated_model rotated; /* empty where not wanted */
     const sw_model *model; /* what its graphs are built from and calibrated with: that, or the checkpoint's */
-    sw_ranges *ranges;     /* NULL for a float recipe */
-    bool shares;           /* model and ranges are another's */
+    sw_arena arena;
+    sw_sink sink;      /* of the model, f32; empty where not wanted */
+    sw_ranges *ranges; /* NULL for a float recipe */
+    bool shares;       /* model, sink and ranges are another's */
 } sw_quantized_model;
 
 /* Repairs the model where the recipe or --rotate wants that: moves outliers out of the way of integers, in a
- * file of scratch_folder without a name. The checkpoint is borrowed. Free in every case. */
+ * file of scratch_folder without a name, and takes the chat's first token out of the graphs. The checkpoint
+ * is borrowed. Free in every case. Errors also: SW_UNSUPPORTED where chats have no first token in common. */
 sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
                                  const char *scratch_folder, const sw_checkpoint *checkpoint,
                                  sw_error *err) SW_MUST_CHECK;
@@ -40,13 +43,13 @@ sw_code sw_quantize_constants(sw_decoder *decoder, sw_pool *pool, sw_constant_si
                               sw_error *err) SW_MUST_CHECK;
 
 /* A decoder of one graph, "window", that takes n_tokens at once and gives the logits of all its rows: no
- * cache. It isn't compiled, but has the integers of the graphs that are, since encodings belong to names. Of
- * the float model: */
-sw_code sw_window_decoder_build(sw_decoder *out, const sw_model *model, uint32_t n_tokens,
-                                sw_error *err) SW_MUST_CHECK;
+ * cache but the sink's rows. It isn't compiled, but has the integers of the graphs that are, since encodings
+ * belong to names. Of the float model, behind that sink or (NULL) without one: */
+sw_code sw_window_decoder_build(sw_decoder *out, const sw_model *model, const sw_sink *sink,
+                                uint32_t n_tokens, sw_error *err) SW_MUST_CHECK;
 
-/* Quantized. constants: a decoder of the same model and recipe, whose quantized constants are borrowed; NULL:
- * they are made here, in the decoder's arena. */
+/* Quantized, behind its sink. constants: a decoder of the same model and recipe, whose quantized constants
+ * are borrowed; NULL: they are made here, in the decoder's arena. */
 sw_code sw_window_decoder_quantize(sw_decoder *out, const sw_quantized_model *q, uint32_t n_tokens,
                                    const sw_decoder *constants, sw_pool *pool, sw_error *err) SW_MUST_CHECK;
 

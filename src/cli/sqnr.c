@@ -154,7 +154,7 @@ sw_code sw_sqnr_of_model(sw_sqnr_table *out, const sw_quantized_model *q, const 
     *out = (sw_sqnr_table){0};
     uint32_t n = window->n_tokens < SW_SQNR_WINDOW_TOKENS ? window->n_tokens : SW_SQNR_WINDOW_TOKENS;
     sw_decoder exact, quantized = {0};
-    SW_TRY(sw_window_decoder_build(&exact, q->model, n, err));
+    SW_TRY(sw_window_decoder_build(&exact, q->model, &q->sink, n, err));
     sw_code code = sw_window_decoder_quantize(&quantized, q, n, constants, checkpoint->pool, err);
     if (code == SW_OK) code = sw_sqnr_measure(out, &exact, &quantized, checkpoint->cpu, window->ids, n, err);
     sw_decoder_free(&exact);

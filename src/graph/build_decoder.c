@@ -429,6 +429,15 @@ sw_code sw_decoder_build(sw_decoder *decoder, const sw_model *model, uint32_t co
     return sw_decoder_build_shards(decoder, model, context_len, graphs, n_graphs, 1, err);
 }
 
+sw_dtype sw_decoder_kv_type(const sw_decoder *decoder) {
+    uint32_t k = sw_graph_find(decoder->graphs[0], "layer_0.k_new");
+    return k != UINT32_MAX ? decoder->graphs[0]->tensors[k]->dtype : SW_F32;
+}
+
+uint64_t sw_sink_values(const sw_hparams *h, uint32_t n_tokens) {
+    return (uint64_t)h->n_layers * 2 * h->n_kv_heads * n_tokens * h->head_dim;
+}
+
 void sw_decoder_free(sw_decoder *decoder) {
     sw_arena_free(&decoder->arena);
     *decoder = (sw_decoder){0};

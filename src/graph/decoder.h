@@ -47,6 +47,15 @@ typedef struct sw_graph_options {
 
 enum { SW_MAX_KINDS = 4, SW_MAX_SHARDS = 64, SW_MAX_GRAPHS = SW_MAX_KINDS * SW_MAX_SHARDS };
 
+/* The first tokens of every context, computed once, outside of the graphs: their K and V stand in the cache
+ * from the start. Nothing before them, so they depend on nothing but the ids. */
+typedef struct sw_sink {
+    uint32_t n_tokens;  /* 0: none, and the rest is NULL */
+    const int32_t *ids; /* [n_tokens] */
+    const void *kv;     /* [layer][K, V][kv_head][n_tokens][head_dim]: rows of the cache, in the type and
+                         * encodings of layer_<i>.k_new and v_new; f32 where they are of the float model */
+} sw_sink;
+
 typedef struct sw_decoder {
     sw_arena arena; /* of all below */
     sw_hparams hparams;
@@ -57,6 +66,7 @@ typedef struct sw_decoder {
     sw_tensor **constants; /* each once, whatever number of graphs uses it */
     uint32_t n_constants;
     sw_tensor *embedding; /* [vocab, hidden]; with tied embeddings the head's constant itself */
+    sw_sink sink;
 } sw_decoder;
 
 /* The float graphs, uncut. Borrows the model's weights until every constant has data of its own.
@@ -80,6 +90,12 @@ static inline sw_graph *sw_decoder_graph(const sw_decoder *decoder, uint32_t sha
  * like. out holds SW_NAME_BYTES; both return it. */
 const char *sw_graph_first_input(const sw_graph *graph, char *out);
 const char *sw_graph_last_output(const sw_graph *graph, uint32_t n_layers, char *out);
+
+/* The type of K and V, the same in all graphs. */
+sw_dtype sw_decoder_kv_type(const sw_decoder *decoder);
+
+/* Values of a sink's kv: n_layers * 2 * n_kv_heads * n_tokens * head_dim. */
+uint64_t sw_sink_values(const sw_hparams *hparams, uint32_t n_tokens);
 
 /* "layer_<i>.<name>" into out; out holds SW_NAME_BYTES. */
 enum { SW_NAME_BYTES = 64 };

@@ -336,6 +336,26 @@ static sw_code check_cut(const sw_decoder *decoder, sw_error *err) {
     return SW_OK;
 }
 
+/* A token must still fit behind it, in the graph of the least AR length. */
+static sw_code check_sink(const sw_decoder *decoder, sw_error *err) {
+    const sw_sink *sink = &decoder->sink;
+    if (sink->n_tokens == 0) return SW_OK;
+    uint32_t least = decoder->graphs[0]->ar_len;
+    for (uint32_t g = 1; g < decoder->n_graphs; g++)
+        if (decoder->graphs[g]->ar_len < least) least = decoder->graphs[g]->ar_len;
+    if (sink->n_tokens > decoder->context_len - least)
+        return SW_FAIL(err, SW_BAD_DATA,
+                       "a sink of %u tokens, wanted at most %u: the context has %u positions, and a graph of "
+                       "AR length %u must fit behind it",
+                       sink->n_tokens, decoder->context_len - least, decoder->context_len, least);
+    if (sink->ids == NULL || sink->kv == NULL) return SW_FAIL(err, SW_BAD_DATA, "the sink has no values");
+    for (uint32_t i = 0; i < sink->n_tokens; i++)
+        if (sink->ids[i] < 0 || (uint32_t)sink->ids[i] >= decoder->hparams.vocab)
+            return SW_FAIL(err, SW_BAD_DATA, "the sink's token %u has id %d, wanted 0 to %u", i, sink->ids[i],
+                           decoder->hparams.vocab - 1);
+    return SW_OK;
+}
+
 sw_code sw_decoder_verify(const sw_decoder *decoder, sw_error *err) {
     const sw_hparams *h = &decoder->hparams;
     const sw_tensor *kv[2] = {NULL, NULL}; /* of the layer in hand */
@@ -366,7 +386,7 @@ sw_code sw_decoder_verify(const sw_decoder *decoder, sw_error *err) {
     const sw_tensor *e = decoder->embedding;
     if (e == NULL || e->rank != 2 || e->dims[0] != h->vocab || e->dims[1] != h->hidden)
         return SW_FAIL(err, SW_BAD_DATA, "the embedding isn't [%u,%u]", h->vocab, h->hidden);
-    return SW_OK;
+    return check_sink(decoder, err);
 }
 
 uint32_t sw_graph_count_ops(const sw_graph *graph, sw_op_type type) {

@@ -29,6 +29,8 @@ typedef struct sw_recipe {
     const char *name;                       /* "16a8w", "8a8w", "f16" */
     sw_dtype activation, kv, weight, gamma; /* f16: all SW_F16 */
     bool rotate;         /* wants the model of sw_rotate_model: integers can't reach its outliers else */
+    bool sink;           /* wants the chat's first token outside of the graphs: quant/sink.h */
+    float smooth;        /* strength of sw_smooth_model, 0 to 1; 0: none */
     sw_weight_form form; /* of weights in SW_S8 */
     const sw_weight_rule *weight_rules;
     uint32_t n_weight_rules;
@@ -59,10 +61,11 @@ typedef struct sw_window { /* a run of text: n_tokens ids, from position 0 */
     uint32_t n_tokens;
 } sw_window;
 
-/* Runs the float model over the windows on a device that can observe. Draws progress.
- * Errors: SW_INVALID_ARGUMENT (no window, an id out of range), or the device's. */
-sw_code sw_calibrate(sw_ranges **out, const sw_model *model, sw_device *device, const sw_window *windows,
-                     size_t n_windows, sw_error *err) SW_MUST_CHECK;
+/* Runs the float model over the windows on a device that can observe; behind its sink (f32) where there is
+ * one, else NULL. Draws progress. Errors: SW_INVALID_ARGUMENT (no window, an id out of range), or the
+ * device's. */
+sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink, sw_device *device,
+                     const sw_window *windows, size_t n_windows, sw_error *err) SW_MUST_CHECK;
 void sw_ranges_free(sw_ranges *ranges); /* NULL is allowed */
 
 /* Figures for the user. */

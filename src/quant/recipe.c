@@ -4,54 +4,43 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROWS_8                                                                                               \
-    { SW_SCALES_ROW, false, 0 }
-#define BLOCKS_8                                                                                             \
-    { SW_SCALES_FLOAT_BLOCK, false, 32 }
+/* Forms of weights: scales, four bits, block. */
+#define ROWS_8         SW_SCALES_ROW, false, 0
+#define ROWS_4         SW_SCALES_ROW, true, 0
+#define BLOCKS_8       SW_SCALES_FLOAT_BLOCK, false, 32
+#define BLOCKS_4       SW_SCALES_BLOCKWISE, true, 32
+#define FLOAT_BLOCKS_4 SW_SCALES_FLOAT_BLOCK, true, 32
 
 /* The head decides between tokens: 4 bits cost more there than anywhere. */
-static const sw_weight_rule head_rows_8[] = {{"lm_head", SW_S8, ROWS_8, NULL},
-                                             {"embedding", SW_S8, ROWS_8, NULL}};
-static const sw_weight_rule head_blocks_8[] = {{"lm_head", SW_S8, BLOCKS_8, NULL},
-                                               {"embedding", SW_S8, BLOCKS_8, NULL}};
+static const sw_weight_rule head_rows_8[] = {{"lm_head", SW_S8, {ROWS_8}, NULL}, {"embedding", SW_S8, {ROWS_8}, NULL}};
+static const sw_weight_rule head_blocks_8[] = {{"lm_head", SW_S8, {BLOCKS_8}, NULL},
+                                               {"embedding", SW_S8, {BLOCKS_8}, NULL}};
+
+/* Integers beside 8-bit K and V, or f16 throughout; then the weights' form and rules. */
+#define INTEGERS(name_, type, scales, rules, n_rules, ...)                                                   \
+    {                                                                                                        \
+        .name = name_, .activation = type, .kv = SW_U8, .weight = SW_S8, .gamma = type, .form = {scales},    \
+        .weight_rules = rules, .n_weight_rules = n_rules, __VA_ARGS__                                        \
+    }
+#define FLOATS(name_, weight_, scales, rules, n_rules)                                                       \
+    {                                                                                                        \
+        .name = name_, .activation = SW_F16, .kv = SW_F16, .weight = weight_, .gamma = SW_F16,               \
+        .form = {scales}, .weight_rules = rules, .n_weight_rules = n_rules                                   \
+    }
 
 /* kv_bits: the default, then what else is allowed (0: nothing else). */
 static const struct {
     sw_recipe recipe;
     unsigned kv_bits, other_kv_bits;
 } recipes[] = {
-    {{"16a8w", SW_U16, SW_U8, SW_S8, SW_U16, true, ROWS_8, NULL, 0, NULL, 0}, 8, 16},
-    {{"8a8w", SW_U8, SW_U8, SW_S8, SW_U8, true, ROWS_8, NULL, 0, NULL, 0}, 8, 0},
-    {{"16a4w", SW_U16, SW_U8, SW_S8, SW_U16, true, {SW_SCALES_ROW, true, 0}, head_rows_8, 2, NULL, 0}, 8, 16},
-    {{"16a4w_block32",
-      SW_U16,
-      SW_U8,
-      SW_S8,
-      SW_U16,
-      false,
-      {SW_SCALES_BLOCKWISE, true, 32},
-      head_rows_8,
-      2,
-      NULL,
-      0},
-     8,
-     16},
-    {{"f16", SW_F16, SW_F16, SW_F16, SW_F16, false, ROWS_8, NULL, 0, NULL, 0}, 16, 0},
-    {{"f16a8w", SW_F16, SW_F16, SW_S8, SW_F16, false, ROWS_8, NULL, 0, NULL, 0}, 16, 0},
-    {{"f16a8w_block32", SW_F16, SW_F16, SW_S8, SW_F16, false, BLOCKS_8, NULL, 0, NULL, 0}, 16, 0},
-    {{"f16a4w_block32",
-      SW_F16,
-      SW_F16,
-      SW_S8,
-      SW_F16,
-      false,
-      {SW_SCALES_FLOAT_BLOCK, true, 32},
-      head_blocks_8,
-      2,
-      NULL,
-      0},
-     16,
-     0},
+    {INTEGERS("16a8w", SW_U16, ROWS_8, NULL, 0, .rotate = true), 8, 16},
+    {INTEGERS("8a8w", SW_U8, ROWS_8, NULL, 0, .rotate = true, .sink = true), 8, 0},
+    {INTEGERS("16a4w", SW_U16, ROWS_4, head_rows_8, 2, .rotate = true), 8, 16},
+    {INTEGERS("16a4w_block32", SW_U16, BLOCKS_4, head_rows_8, 2, .rotate = false), 8, 16},
+    {FLOATS("f16", SW_F16, ROWS_8, NULL, 0), 16, 0},
+    {FLOATS("f16a8w", SW_S8, ROWS_8, NULL, 0), 16, 0},
+    {FLOATS("f16a8w_block32", SW_S8, BLOCKS_8, NULL, 0), 16, 0},
+    {FLOATS("f16a4w_block32", SW_S8, FLOAT_BLOCKS_4, head_blocks_8, 2), 16, 0},
 };
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 

@@ -78,7 +78,8 @@ static sw_code read_weight(const reader *r, const sw_json *parent, sw_dtype *typ
 }
 
 static sw_code read_default(const reader *r, const sw_json *at) {
-    static const char *const keys[] = {"activation", "kv", "weight_bits", "scales", "block", "rotate", NULL};
+    static const char *const keys[] = {"activation", "kv",   "weight_bits", "scales", "block",
+                                       "rotate",     "sink", "smooth",      NULL};
     sw_recipe *recipe = r->recipe;
     bool weight;
     SW_TRY(sw_json_only_keys(at, keys, r->err));
@@ -86,8 +87,16 @@ static sw_code read_default(const reader *r, const sw_json *at) {
     recipe->gamma = recipe->activation;
     SW_TRY(read_activation(r, at, "kv", &recipe->kv));
     SW_TRY(read_weight(r, at, &recipe->weight, &recipe->form, &weight));
-    sw_json rotate = sw_json_find(at, "rotate");
-    return rotate.value != NULL ? sw_json_bool(&rotate, &recipe->rotate, r->err) : SW_OK;
+    sw_json rotate = sw_json_find(at, "rotate"), sink = sw_json_find(at, "sink"),
+            smooth = sw_json_find(at, "smooth");
+    double strength = (double)recipe->smooth;
+    if (rotate.value != NULL) SW_TRY(sw_json_bool(&rotate, &recipe->rotate, r->err));
+    if (sink.value != NULL) SW_TRY(sw_json_bool(&sink, &recipe->sink, r->err));
+    if (smooth.value != NULL) SW_TRY(sw_json_f64(&smooth, &strength, r->err));
+    if (!(strength >= 0 && strength <= 1))
+        return sw_json_fail(&smooth, r->err, "is %g, wanted 0 (none) to 1", strength);
+    recipe->smooth = (float)strength;
+    return SW_OK;
 }
 
 static sw_code read_rule(const reader *r, const sw_json *at, sw_weight_rule *weights,

@@ -28,7 +28,7 @@ sw_code sw_chat_set_system(sw_chat *chat, const char *text, sw_error *err) {
 
 /* The turn's ids: what is left of the last reply, then the new message in its frame. */
 static sw_code encode_prompt(sw_chat *chat, const char *prompt, sw_ids *ids, sw_error *err) {
-    bool first_turn = sw_session_filled(chat->session) == 0;
+    bool first_turn = sw_session_is_fresh(chat->session);
     unsigned flags = SW_ENCODE_SPECIAL | (first_turn ? SW_ENCODE_START : 0u);
     if (chat->has_pending) SW_TRY(sw_ids_append(ids, &chat->pending, 1, err));
     chat->has_pending = false;
@@ -105,11 +105,12 @@ sw_code sw_chat_turn(sw_chat *chat, const char *prompt, sw_text_sink *sink, void
     if (code == SW_OK) code = encode_prompt(chat, prompt, &ids, err);
     if (code == SW_OK && ids.count == 0)
         code = SW_FAIL(err, SW_INVALID_ARGUMENT, "the prompt has no token, wanted at least one");
-    uint64_t used = sw_session_filled(chat->session) + ids.count;
+    uint64_t used =
+        sw_session_filled(chat->session) + ids.count - sw_session_known(chat->session, ids.data, ids.count);
     if (code == SW_OK && used >= chat->max_seq_len)
         code = SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "the prompt%s has %llu tokens, which leaves no room for a reply: max_seq_len is %llu",
-                       sw_session_filled(chat->session) > 0 ? " with what was said before" : "",
+                       !sw_session_is_fresh(chat->session) ? " with what was said before" : "",
                        (unsigned long long)used, (unsigned long long)chat->max_seq_len);
     if (code != SW_OK) chat->n_messages = n_messages, chat->has_pending = had_pending; /* nothing was fed */
     if (code == SW_OK) {

@@ -37,6 +37,7 @@ struct sw_session {
     size_t head_bytes;   /* C rows */
     size_t tensor_bytes; /* kv_heads heads: one K or V of one layer */
     uint32_t filled;
+    bool fresh;          /* nothing fed yet: the cache holds the sink alone, or nothing */
     uint32_t *positions; /* [C] */
     sw_observer *observer;
     void *observer_context;
@@ -45,8 +46,23 @@ struct sw_session {
 uint32_t sw_session_filled(const sw_session *session) {
     return session->filled;
 }
+
+/* The sink's rows stay in the cache: what is fed goes behind them. */
 void sw_session_reset(sw_session *session) {
-    session->filled = 0;
+    session->filled = session->decoder->sink.n_tokens;
+    session->fresh = true;
+}
+
+bool sw_session_is_fresh(const sw_session *session) {
+    return session->fresh;
+}
+
+size_t sw_session_known(const sw_session *session, const int32_t *ids, size_t n_ids) {
+    const sw_sink *sink = &session->decoder->sink;
+    size_t n = 0;
+    if (!session->fresh) return 0;
+    while (n < sink->n_tokens && n + 1 < n_ids && ids[n] == sink->ids[n]) n++;
+    return n;
 }
 
 void sw_session_observe(sw_session *session, sw_observer *observer, void *context) {
@@ -162,15 +178,23 @@ static sw_code load_kind(sw_session *s, uint32_t index, sw_error *err) {
     return SW_OK;
 }
 
+static void place_sink(sw_session *s) {
+    const sw_sink *sink = &s->decoder->sink;
+    const uint8_t *rows = sink->kv;
+    size_t bytes = sink->n_tokens * s->row_bytes;
+    for (size_t head = 0;
+         bytes > 0 && head < 2 * (size_t)s->decoder->hparams.n_layers * s->decoder->hparams.n_kv_heads;
+         head++)
+        memcpy(s->cache + head * s->head_bytes, rows + head * bytes, bytes);
+}
+
 sw_code sw_session_create(sw_session **out, const sw_decoder *decoder, sw_device *device, sw_error *err) {
     *out = NULL;
     const sw_hparams *h = &decoder->hparams;
     sw_session *s = calloc(1, sizeof *s);
     if (s == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     s->decoder = decoder, s->device = device;
-    uint32_t k = sw_graph_find(decoder->graphs[0], "layer_0.k_new");
-    sw_dtype kv = k != UINT32_MAX ? decoder->graphs[0]->tensors[k]->dtype : SW_F32;
-    s->row_bytes = h->head_dim * sw_dtype_bytes(kv);
+    s->row_bytes = h->head_dim * sw_dtype_bytes(sw_decoder_kv_type(decoder));
     s->head_bytes = s->row_bytes * decoder->context_len;
     s->tensor_bytes = s->head_bytes * h->n_kv_heads;
     s->cache = sw_arena_array(&s->arena, 2 * (size_t)h->n_layers, s->tensor_bytes);
@@ -184,6 +208,8 @@ sw_code sw_session_create(sw_session **out, const sw_decoder *decoder, sw_device
         sw_session_destroy(s);
         return code;
     }
+    place_sink(s);
+    sw_session_reset(s);
     *out = s;
     return SW_OK;
 }
@@ -231,6 +257,7 @@ static sw_code run(sw_session *s, kind *k, const int32_t *ids, uint32_t n_ids, s
         }
     }
     s->filled += n_ids;
+    s->fresh = false;
     return SW_OK;
 }
 
@@ -258,6 +285,8 @@ static void read_logits(const sw_session *s, const kind *k, size_t begin, size_t
 
 sw_code sw_session_feed(sw_session *s, const int32_t *ids, size_t n_ids, float *logits, const char *label,
                         sw_error *err) {
+    size_t known = sw_session_known(s, ids, n_ids);
+    ids += known, n_ids -= known;
     SW_TRY(check_ids(s, ids, n_ids, err));
     sw_progress progress;
     if (label != NULL) sw_progress_start(&progress, label, n_ids);

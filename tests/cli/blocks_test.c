@@ -127,7 +127,7 @@ static void logits_are_those_of_the_file(void **state) {
     sw_device *cpu;
     for (int32_t i = 0; i < N; i++) ids[i] = (i * 37 + 5) % N_VOCAB;
     OK(sw_cpu_device_create(&cpu, NULL, &err));
-    OK(sw_window_decoder_build(&window, model, N, &err));
+    OK(sw_window_decoder_build(&window, model, NULL, N, &err));
     OK(sw_session_create(&s, &window, cpu, &err));
     OK(sw_session_feed_all(s, ids, N, wanted, &err));
     sw_session_destroy(s);

@@ -415,7 +415,7 @@ static void no_noise_against_itself(void **state) {
     for (int i = 0; i < 20; i++) ids[i] = i * 11 % N_VOCAB;
     sw_decoder d;
     sw_sqnr_table table;
-    OK(sw_window_decoder_build(&d, &model, 20, &err));
+    OK(sw_window_decoder_build(&d, &model, NULL, 20, &err));
     OK(sw_sqnr_measure(&table, &d, &d, cpu, ids, 20, &err));
     assert_true(table.count > 30);
     for (uint32_t i = 0; i < table.count; i++) {

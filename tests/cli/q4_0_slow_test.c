@@ -64,7 +64,7 @@ static float *float_logits(const sw_model *model, sw_device *cpu, const int32_t 
     sw_session *s;
     float *logits = malloc((size_t)n * VOCAB * sizeof *logits);
     assert_non_null(logits);
-    OK(sw_window_decoder_build(&window, model, n, &err));
+    OK(sw_window_decoder_build(&window, model, NULL, n, &err));
     OK(sw_session_create(&s, &window, cpu, &err));
     OK(sw_session_feed_all(s, ids, n, logits, &err));
     sw_session_destroy(s);

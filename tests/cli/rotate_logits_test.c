@@ -65,7 +65,7 @@ static void run(const sw_model *model, const char *recipe_name, float *logits) {
         sw_recipe recipe;
         const sw_window window = {ids, N_IDS};
         OK(sw_recipe_find(&recipe, recipe_name, 0, &err));
-        OK(sw_calibrate(&ranges, model, cpu, &window, 1, &err));
+        OK(sw_calibrate(&ranges, model, NULL, cpu, &window, 1, &err));
         OK(sw_quantize_types(&d, &recipe, ranges, &err));
         put_constants(&d);
         OK(sw_decoder_verify(&d, &err));
@@ -157,7 +157,7 @@ static void test_bundle(void **state) {
     OK(sw_rotate_model(&rotated, &tiny.model, folder, NULL, &err));
     OK(sw_recipe_find(&recipe, "16a8w", 0, &err));
     assert_true(recipe.rotate);
-    OK(sw_calibrate(&ranges, &rotated.model, cpu, &window, 1, &err));
+    OK(sw_calibrate(&ranges, &rotated.model, NULL, cpu, &window, 1, &err));
     OK(sw_decoder_build(&d, &rotated.model, N_IDS, graphs, 2, &err));
     OK(sw_quantize_types(&d, &recipe, ranges, &err));
     OK(sw_bundle_writer_begin(&w, folder, &err));

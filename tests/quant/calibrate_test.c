@@ -131,7 +131,7 @@ static void ranges_are_what_the_device_showed(void **state) {
     fake device = make_fake(&model);
     device.ids = text;
     const sw_window windows[] = {{text, 4}, {text, 4}, {text, 6}};
-    sw_code code = sw_calibrate(&ranges, &model.model, &device.device, windows, 3, &err);
+    sw_code code = sw_calibrate(&ranges, &model.model, NULL, &device.device, windows, 3, &err);
     if (code != SW_OK) print_error("%s\n", err.message);
     assert_int_equal(code, SW_OK);
     assert_int_equal(device.calls, 3);
@@ -192,8 +192,9 @@ static void faults_are_told(void **state) {
         device.fails = want[i].fails;
         sw_error err = {0};
         sw_ranges *ranges;
-        assert_int_equal(sw_calibrate(&ranges, &model.model, &device.device, windows[i], counts[i], &err),
-                         want[i].code);
+        assert_int_equal(
+            sw_calibrate(&ranges, &model.model, NULL, &device.device, windows[i], counts[i], &err),
+            want[i].code);
         assert_non_null(strstr(err.message, want[i].says));
         assert_null(ranges);
         assert_int_equal(device.loaded, device.unloaded);

@@ -1,0 +1,28 @@
+/* window.h: the float decoder over a run of tokens at once: what all that looks at float values runs. */
+#ifndef SW_QUANT_WINDOW_H
+#define SW_QUANT_WINDOW_H
+
+#include "quant/groups.h"
+#include "quant/quant.h"
+
+/* A graph "calibration" whose AR length is the window's: no cache but the sink's rows, all rows' logits. What
+ * it sees counts for the graphs with a cache, as ranges belong to names (groups.h). */
+typedef struct sw_float_window {
+    const sw_model *model; /* borrowed, as the two below */
+    const sw_sink *sink;   /* f32 of that model, or NULL: tokens then stand behind it */
+    sw_device *device;
+    uint32_t n_tokens; /* of the window that the rest is for; 0: none yet */
+    sw_decoder decoder;
+    sw_groups groups;
+    sw_program *program;
+    sw_binding *inputs, *outputs; /* data owned, but for the sink's */
+} sw_float_window;
+
+/* Runs ids[n_tokens]; the graph is rebuilt where the last window had another length. Init the struct with
+ * model, sink and device, the rest 0. Errors: SW_INVALID_ARGUMENT (no token, an id out of range), the
+ * device's, SW_NO_MEMORY. */
+sw_code sw_float_window_run(sw_float_window *w, const sw_window *window, sw_observer *observer, void *context,
+                            sw_error *err) SW_MUST_CHECK;
+void sw_float_window_free(sw_float_window *w);
+
+#endif
