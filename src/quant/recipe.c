@@ -12,7 +12,8 @@
 #define FLOAT_BLOCKS_4 SW_SCALES_FLOAT_BLOCK, true, 32
 
 /* The head decides between tokens: 4 bits cost more there than anywhere. */
-static const sw_weight_rule head_rows_8[] = {{"lm_head", SW_S8, {ROWS_8}, NULL}, {"embedding", SW_S8, {ROWS_8}, NULL}};
+static const sw_weight_rule head_rows_8[] = {{"lm_head", SW_S8, {ROWS_8}, NULL},
+                                             {"embedding", SW_S8, {ROWS_8}, NULL}};
 static const sw_weight_rule head_blocks_8[] = {{"lm_head", SW_S8, {BLOCKS_8}, NULL},
                                                {"embedding", SW_S8, {BLOCKS_8}, NULL}};
 
