@@ -22,6 +22,7 @@ sw_code sw_cmd_compare(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 sw_code sw_cmd_tokenize(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 sw_code sw_cmd_logits(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 sw_code sw_cmd_eval(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_traffic(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 
 /* Monotonic time at the program's start, microseconds. */
 extern uint64_t sw_cli_start_us;
@@ -55,6 +56,10 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
 
 /* Compiles as the options say and leaves a bundle in options->artifact. */
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+
+/* The same without Qualcomm's compiler: a bundle without contexts. What calibration saw is a part of it,
+ * "ranges-<8 hex>.json" (quant/ranges_json.h), where the recipe needs ranges. */
+sw_code sw_cli_prepare(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 
 /* The ids of a chat's first turn: the system message, if one is given, and the prompt, in the model's frame
  * or with --raw as they are; appended to *ids. */

@@ -15,6 +15,7 @@
 #include "graph/verify.h"
 #include "qnn/binary_info.h"
 #include "qnn/htp.h"
+#include "quant/ranges_json.h"
 #include "quant/sink.h"
 #include "soc/soc.h"
 
@@ -143,13 +144,10 @@ static sw_code repair(job *j, sw_error *err) {
                                     &j->checkpoint, err);
 }
 
-/* One attention a KV head where a whole one would have too much alive at once: above this many score bytes,
- * measured with the compiler's spill figures (docs/graph-forms.md). */
 static sw_attention_form attention_form(const job *j, uint32_t ar_len) {
     sw_attention_form form = SW_ATTENTION_GROUPED;
     if (sw_attention_form_from_name(j->options->attention, &form)) return form;
-    uint64_t scores = (uint64_t)j->checkpoint.model.hparams.n_heads * ar_len * context_length(j->options) * 2;
-    return scores > 1 << 20 ? SW_ATTENTION_PER_KV_HEAD : SW_ATTENTION_GROUPED;
+    return sw_attention_form_auto(&j->checkpoint.model.hparams, ar_len, context_length(j->options));
 }
 
 static sw_code build(job *j, sw_error *err) {
@@ -282,7 +280,7 @@ static sw_code lower(job *j, sw_error *err) {
     const sw_qnn_library *library;
     sw_manifest *m = &j->manifest;
     SW_TRY(sw_cli_open_library(j->options, &library, err));
-    m->weight_sharing = j->n_kinds > 1 && j->soc->htp_arch >= 73;
+    m->weight_sharing = j->n_kinds > 1 && j->soc->htp_arch >= SW_WEIGHT_SHARING_LEAST_ARCH;
     if (j->n_kinds > 1 && !m->weight_sharing)
         sw_log(SW_LOG_WARN, "%s has a V%u: graphs can share weights from V73 on, so each gets a copy",
                j->soc->name, j->soc->htp_arch);
@@ -291,6 +289,20 @@ static sw_code lower(job *j, sw_error *err) {
         if (code != SW_OK) return m->n_shards > 1 ? sw_error_prefix(err, "shard %u", shard) : code;
     }
     return SW_OK;
+}
+
+/* For compiles to come: what calibration saw. */
+static sw_code keep_ranges(job *j, sw_error *err) {
+    if (j->quantized.ranges == NULL) return SW_OK;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (stream == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    sw_code code = sw_ranges_write_json(j->quantized.ranges, stream, err);
+    if (fclose(stream) != 0 && code == SW_OK) code = SW_FAIL(err, SW_NO_MEMORY, "ranges: out of memory");
+    if (code == SW_OK) code = sw_bundle_writer_add(j->writer, SW_PART_OTHER, "ranges.json", text, size, err);
+    free(text);
+    return code;
 }
 
 typedef void json_writer(const sw_tokenizer *tokenizer, FILE *stream);
@@ -342,13 +354,8 @@ static void print_summary(const job *j, const step *steps, size_t n_steps, doubl
            (double)sw_peak_memory_bytes() / 1e6);
 }
 
-sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
+static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool summary, sw_error *err) {
     job j = {.options = options, .start_us = sw_now_us()};
-    step steps[] = {{"check", check_options, 0}, {"load", load, 0},         {"open", open_target, 0},
-                    {"repair", repair, 0},       {"build", build, 0},       {"calibrate", calibrate, 0},
-                    {"quantize", quantize, 0},   {"describe", describe, 0}, {"evaluate", evaluate, 0},
-                    {"lower", lower, 0},         {"write", write_bundle, 0}};
-    size_t n_steps = sizeof steps / sizeof *steps;
     sw_code code = SW_OK;
     for (size_t i = 0; i < n_steps && code == SW_OK; i++) {
         uint64_t step_us = sw_now_us();
@@ -357,7 +364,7 @@ sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
         sw_log(SW_LOG_VERBOSE, "%s: %.2f s, peak memory %.0f MB", steps[i].name, steps[i].seconds,
                (double)sw_peak_memory_bytes() / 1e6);
     }
-    if (code == SW_OK) print_summary(&j, steps, n_steps, (double)(sw_now_us() - j.start_us) / 1e6);
+    if (code == SW_OK && summary) print_summary(&j, steps, n_steps, (double)(sw_now_us() - j.start_us) / 1e6);
     sw_bundle_writer_free(j.writer);
     sw_decoder_free(&j.decoder);
     sw_quantized_model_free(&j.quantized);
@@ -365,4 +372,20 @@ sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
     sw_checkpoint_close(&j.checkpoint);
     sw_arena_free(&j.arena);
     return code;
+}
+
+sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
+    step steps[] = {{"check", check_options, 0}, {"load", load, 0},         {"open", open_target, 0},
+                    {"repair", repair, 0},       {"build", build, 0},       {"calibrate", calibrate, 0},
+                    {"quantize", quantize, 0},   {"describe", describe, 0}, {"evaluate", evaluate, 0},
+                    {"lower", lower, 0},         {"write", write_bundle, 0}};
+    return run(options, steps, sizeof steps / sizeof *steps, true, err);
+}
+
+sw_code sw_cli_prepare(const sw_options *options, sw_error *err) {
+    step steps[] = {{"check", check_options, 0}, {"load", load, 0},         {"open", open_target, 0},
+                    {"repair", repair, 0},       {"build", build, 0},       {"calibrate", calibrate, 0},
+                    {"quantize", quantize, 0},   {"describe", describe, 0}, {"ranges", keep_ranges, 0},
+                    {"write", write_bundle, 0}};
+    return run(options, steps, sizeof steps / sizeof *steps, false, err);
 }

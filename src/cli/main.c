@@ -17,7 +17,7 @@ static command_function *const functions[SW_CMD_COUNT] = {
     [SW_CMD_GENERATE] = sw_cmd_generate, [SW_CMD_INSPECT] = sw_cmd_inspect,
     [SW_CMD_VERIFY] = sw_cmd_verify,     [SW_CMD_COMPARE] = sw_cmd_compare,
     [SW_CMD_TOKENIZE] = sw_cmd_tokenize, [SW_CMD_LOGITS] = sw_cmd_logits,
-    [SW_CMD_EVAL] = sw_cmd_eval,
+    [SW_CMD_EVAL] = sw_cmd_eval,         [SW_CMD_TRAFFIC] = sw_cmd_traffic,
 };
 
 static sw_code run(int argc, char **argv, sw_error *err) {

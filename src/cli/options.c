@@ -16,6 +16,7 @@ typedef enum value_type {
     TEXT,          /* const char *, never empty */
     OPTIONAL_TEXT, /* --name or --name=value; value "" where there is none */
     TEXTS,         /* one or more values, again and again: prompts */
+    FOLDERS,       /* the same: folders to merge */
     U32,
     U64,
     NUMBER, /* float */
@@ -31,9 +32,10 @@ enum {
     IN_TOKENIZE = 1 << SW_CMD_TOKENIZE,
     IN_LOGITS = 1 << SW_CMD_LOGITS,
     IN_EVAL = 1 << SW_CMD_EVAL,
+    IN_TRAFFIC = 1 << SW_CMD_TRAFFIC,
     BUILDS = IN_LLAMA | IN_COMPILE,
     RUNS = IN_LLAMA | IN_GENERATE,
-    LOADS_QNN = BUILDS | IN_GENERATE | IN_COMPARE | IN_INSPECT | IN_LOGITS,
+    LOADS_QNN = BUILDS | IN_GENERATE | IN_COMPARE | IN_INSPECT | IN_LOGITS | IN_TRAFFIC,
     ALL = (1 << SW_CMD_COUNT) - 1,
 };
 
@@ -52,20 +54,20 @@ typedef struct option {
 
 static const option options_list[] = {
     {'m', "soc_model", "SOC", TEXT, BUILDS, AT(soc), 0, 0, "SoC to compile for, e.g. SM8750"},
-    {0, "model", "FILE", TEXT, BUILDS | IN_TOKENIZE | IN_LOGITS | IN_EVAL, AT(model), 0, 0,
+    {0, "model", "FILE", TEXT, BUILDS | IN_TOKENIZE | IN_LOGITS | IN_EVAL | IN_TRAFFIC, AT(model), 0, 0,
      "checkpoint, a GGUF file (tokenize, logits: or a bundle)"},
-    {0, "decoder_model", "NAME", TEXT, BUILDS | IN_EVAL, AT(decoder_model), 0, 0,
+    {0, "decoder_model", "NAME", TEXT, BUILDS | IN_EVAL | IN_TRAFFIC, AT(decoder_model), 0, 0,
      "a model by name: smollm2_135m; without --model its fetched file is taken"},
     {0, "quant", "RECIPE", TEXT, BUILDS, AT(quant), 0, 0,
      "16a8w (default), 8a8w, 16a4w, 16a4w_block32, f16, f16a8w, f16a8w_block32, f16a4w_block32, or a recipe "
      "FILE.json"},
-    {0, "kv_bits", "N", U32, BUILDS | IN_EVAL, AT(kv_bits), 8, 16,
+    {0, "kv_bits", "N", U32, BUILDS | IN_EVAL | IN_TRAFFIC, AT(kv_bits), 8, 16,
      "bits of the KV cache: 8 (default) or 16; f16 keeps f16"},
-    {0, "rotate", "ON", TEXT, BUILDS | IN_EVAL, AT(rotate), 0, 0,
+    {0, "rotate", "ON", TEXT, BUILDS | IN_EVAL | IN_TRAFFIC, AT(rotate), 0, 0,
      "on or off: spread outliers over all channels by rotations folded into the weights (default: on, off "
      "for "
      "f16)"},
-    {0, "model_mode", "MODE", TEXT, BUILDS, AT(model_mode), 0, 0,
+    {0, "model_mode", "MODE", TEXT, BUILDS | IN_TRAFFIC, AT(model_mode), 0, 0,
      "hybrid (default): a prefill and a decode graph; kv: the decode graph alone"},
     {0, "max_seq_len", "N", U32, BUILDS | IN_GENERATE, AT(max_seq_len), 1, 1 << 20,
      "prompt tokens plus generated tokens (default 512)"},
@@ -75,9 +77,9 @@ static const option options_list[] = {
      "tokens a call of the prefill graph (default 32)"},
     {0, "attention", "FORM", TEXT, BUILDS, AT(attention), 0, 0,
      "auto (default), grouped or per_kv_head: how attention is cut"},
-    {0, "calib_text", "FILE", TEXT, BUILDS | IN_EVAL, AT(calib_text), 0, 0,
+    {0, "calib_text", "FILE", TEXT, BUILDS | IN_EVAL | IN_TRAFFIC, AT(calib_text), 0, 0,
      "calibration text (default: a built-in one); form feeds part documents"},
-    {0, "calib_samples", "N", U32, BUILDS | IN_EVAL, AT(calib_samples), 1, 1 << 16,
+    {0, "calib_samples", "N", U32, BUILDS | IN_EVAL | IN_TRAFFIC, AT(calib_samples), 1, 1 << 16,
      "use N documents of the calibration text (default: all)"},
     {0, "use_slc_allocator", "GRAPHS", OPTIONAL_TEXT, BUILDS, AT(slc), 0, 0,
      "graphs that use the SoC's system-level cache allocator: all (the default of the bare option), none, or "
@@ -105,8 +107,8 @@ static const option options_list[] = {
      "sample from the K likeliest tokens (default 0: all)"},
     {0, "seed", "N", U64, RUNS, AT(seed), 0, 0x1p64, "of the sampler (default 0)"},
     {0, "run_on", "DEVICE", TEXT, RUNS | IN_LOGITS, AT(run_on), 0, 0, "cpu (default), htp-emulator or adb"},
-    {0, "threads", "N", U32, BUILDS | RUNS | IN_COMPARE | IN_LOGITS | IN_EVAL, AT(threads), 1, 64,
-     "threads (default: all processors)"},
+    {0, "threads", "N", U32, BUILDS | RUNS | IN_COMPARE | IN_LOGITS | IN_EVAL | IN_TRAFFIC, AT(threads), 1,
+     64, "threads (default: all processors)"},
     {'b', "build_folder", "FOLDER", TEXT, IN_LLAMA, AT(build_folder), 0, 0,
      "build of the runner for the phone"},
     {'H', "host", "HOST", TEXT, IN_LLAMA, AT(host), 0, 0, "host of the adb server"},
@@ -115,7 +117,7 @@ static const option options_list[] = {
     {0, "chat", NULL, FLAG, IN_TOKENIZE, AT(chat), 0, 0, "put the text into the model's chat template first"},
     {0, "ids", "LIST", TEXT, IN_LOGITS, AT(ids), 0, 0, "token ids, with commas"},
     {0, "out", "FILE", TEXT, IN_LOGITS, AT(out), 0, 0, "the last position's logits, little-endian float32"},
-    {0, "json", NULL, FLAG, IN_INSPECT | IN_COMPARE | IN_EVAL, AT(json), 0, 0, "print JSON"},
+    {0, "json", NULL, FLAG, IN_INSPECT | IN_COMPARE | IN_EVAL | IN_TRAFFIC, AT(json), 0, 0, "print JSON"},
     {0, "tensors", NULL, FLAG, IN_INSPECT, AT(tensors), 0, 0, "list the inputs and outputs of each graph"},
     {0, "dot", "GRAPH", TEXT, IN_INSPECT, AT(dot), 0, 0, "print a bundle's graph for Graphviz"},
     {0, "quant", "LIST", TEXT, IN_EVAL, AT(recipes), 0, 0,
@@ -134,6 +136,29 @@ static const option options_list[] = {
     {0, "plot", "FILE", TEXT, IN_EVAL, AT(plot), 0, 0, "draw these over the layers as SVG (needs gnuplot)"},
     {0, "resume", "FILE", TEXT, IN_EVAL, AT(resume), 0, 0,
      "keep each result in this file, and take from it what an earlier run has measured"},
+    {'m', "soc_model", "LIST", TEXT, IN_TRAFFIC, AT(grid.socs), 0, 0, "SoCs (default SM8750)"},
+    {0, "quant", "LIST", TEXT, IN_TRAFFIC, AT(grid.recipes), 0, 0, "recipes (default 16a8w)"},
+    {0, "attention", "LIST", TEXT, IN_TRAFFIC, AT(grid.attention), 0, 0,
+     "forms of attention: auto (default), grouped, per_kv_head"},
+    {0, "slc", "LIST", TEXT, IN_TRAFFIC, AT(grid.slc), 0, 0, "SLC allocator: off (default), on"},
+    {0, "vtcm_mb", "LIST", TEXT, IN_TRAFFIC, AT(grid.vtcm_mb), 0, 0,
+     "VTCM a graph may use (default: the SoC's)"},
+    {0, "opt_level", "LIST", TEXT, IN_TRAFFIC, AT(grid.opt_level), 0, 0,
+     "Qualcomm's optimization levels (default 3)"},
+    {0, "prefill_ar_len", "LIST", TEXT, IN_TRAFFIC, AT(grid.prefill_ar_len), 0, 0,
+     "tokens a call of the prefill graph (default 32)"},
+    {0, "max_seq_len", "LIST", TEXT, IN_TRAFFIC, AT(grid.max_seq_len), 0, 0, "context lengths (default 512)"},
+    {0, "cache", "FOLDER", TEXT, IN_TRAFFIC, AT(grid.cache), 0, 0,
+     "where results are kept and found again (default $XDG_CACHE_HOME/spillway or ~/.cache/spillway)"},
+    {0, "only", "GRAPH", TEXT, IN_TRAFFIC, AT(grid.only), 0, 0,
+     "measure this graph of a grid of one point, in this process, and print nothing"},
+    {0, "jobs", "FILE", TEXT, IN_TRAFFIC, AT(grid.jobs), 0, 0,
+     "measure nothing: write a command a line, for GNU parallel"},
+    {0, "slurm", "FILE", TEXT, IN_TRAFFIC, AT(grid.slurm), 0, 0,
+     "measure nothing: write an array script for Slurm's sbatch"},
+    {0, "merge", "FOLDER...", FOLDERS, IN_TRAFFIC, AT(grid.merge), 0, 0,
+     "measure nothing: take over the results of these caches, and print what the grid has"},
+    {0, "tsv", NULL, FLAG, IN_TRAFFIC, AT(grid.tsv), 0, 0, "print tab-separated values"},
     {0, "qnn_lib", "PATH", TEXT, LOADS_QNN, AT(qnn_lib), 0, 0,
      "Qualcomm's libQnnHtp.so or its folder (default: $QNN_SDK_ROOT, else what setup fetched)"},
     {0, "log_level", "LEVEL", TEXT, ALL, AT(log_level), 0, 0,
@@ -231,6 +256,11 @@ static sw_code set_value(sw_options *options, const option *o, const char *value
             return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: more than %d values", o->name, SW_MAX_PROMPTS);
         options->prompts[options->n_prompts++] = value;
         return SW_OK;
+    case FOLDERS:
+        if (options->grid.n_merge == SW_MAX_MERGED)
+            return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: more than %d values", o->name, SW_MAX_MERGED);
+        options->grid.merge[options->grid.n_merge++] = value;
+        return SW_OK;
     default:
         return set_number(o, value, field, err);
     }
@@ -284,7 +314,14 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
                             .temperature = 0.8f,
                             .top_p = 1.0f,
                             .tokens = 8,
-                            .recipes = "f32,16a8w"};
+                            .recipes = "f32,16a8w",
+                            .grid = {.socs = "SM8750",
+                                     .recipes = "16a8w",
+                                     .attention = "auto",
+                                     .slc = "off",
+                                     .opt_level = "3",
+                                     .prefill_ar_len = "32",
+                                     .max_seq_len = "512"}};
     if (argc < 2) return SW_FAIL(err, SW_INVALID_ARGUMENT, "no command given; `spillway --help` lists them");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         options->help = true;
@@ -324,8 +361,8 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
             value = argv[++i];
         }
         SW_TRY(set_value(options, o, value, err));
-        /* More prompts may follow without the option's name. */
-        while (o->type == TEXTS && !attached && i + 1 < argc && argv[i + 1][0] != '-')
+        /* More of them may follow without the option's name. */
+        while ((o->type == TEXTS || o->type == FOLDERS) && !attached && i + 1 < argc && argv[i + 1][0] != '-')
             SW_TRY(set_value(options, o, argv[++i], err));
     }
     if (options->top_p <= 0) /* the list's ranges have both ends in them; here also what a float makes 0 */

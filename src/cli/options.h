@@ -18,7 +18,8 @@
     X(SW_CMD_COMPARE, "compare", "BUNDLE", "run the CPU device against the HTP emulator")                    \
     X(SW_CMD_TOKENIZE, "tokenize", "", "print the token ids of the text on stdin as one JSON line")          \
     X(SW_CMD_LOGITS, "logits", "", "write the logits behind some token ids as float32")                      \
-    X(SW_CMD_EVAL, "eval", "", "measure recipes on the CPU device: perplexity, agreement, tasks")
+    X(SW_CMD_EVAL, "eval", "", "measure recipes on the CPU device: perplexity, agreement, tasks")            \
+    X(SW_CMD_TRAFFIC, "traffic", "", "compile over a grid of options and tabulate each graph's DDR traffic")
 
 typedef enum sw_command_id {
 #define SW_COMMAND_ENUM(id, name, operand, help) id,
@@ -27,7 +28,7 @@ typedef enum sw_command_id {
         SW_CMD_COUNT
 } sw_command_id;
 
-enum { SW_MAX_PROMPTS = 64 };
+enum { SW_MAX_PROMPTS = 64, SW_MAX_MERGED = 64 };
 
 typedef struct sw_options {
     sw_command_id command;
@@ -58,6 +59,13 @@ typedef struct sw_options {
     const char *text, *recipes, *tasks, *resume, *plot;
     uint32_t context, chunks;
     bool sqnr;
+    /* The grid of traffic: lists with commas, and where its results are. */
+    struct sw_grid_options {
+        const char *socs, *recipes, *attention, *slc, *vtcm_mb, *opt_level, *prefill_ar_len, *max_seq_len;
+        const char *cache, *only, *jobs, *slurm, *merge[SW_MAX_MERGED];
+        uint32_t n_merge;
+        bool tsv;
+    } grid;
     /* Talk. */
     const char *log_level;
     bool verbose;

@@ -9,7 +9,7 @@
 #include "quant/sink.h"
 #include "text/chat_template.h"
 
-static bool wants_rotation(const sw_recipe *recipe, const sw_options *options) {
+bool sw_cli_wants_rotation(const sw_recipe *recipe, const sw_options *options) {
     return options->rotate != NULL ? strcmp(options->rotate, "on") == 0 : recipe->rotate;
 }
 
@@ -46,7 +46,7 @@ static sw_code compute_sink(sw_quantized_model *q, const sw_checkpoint *checkpoi
 sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
                                  const char *scratch_folder, const sw_checkpoint *checkpoint, sw_error *err) {
     *q = (sw_quantized_model){.recipe = *recipe, .model = &checkpoint->model};
-    if (!wants_rotation(recipe, options)) return compute_sink(q, checkpoint, err);
+    if (!sw_cli_wants_rotation(recipe, options)) return compute_sink(q, checkpoint, err);
     sw_code code = sw_rotate_model(&q->rotated, &checkpoint->model, scratch_folder, checkpoint->pool, err);
     if (code == SW_UNSUPPORTED) sw_error_prefix(err, "--rotate on (without: --rotate off)");
     q->model = &q->rotated.model;
@@ -65,7 +65,8 @@ sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration
 /* Ranges are what was seen, not what a recipe makes of it, so they only depend on the model. */
 bool sw_quantized_model_share(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
                               const sw_quantized_model *other) {
-    if (other->shares || wants_rotation(recipe, options) != (other->rotated.data != NULL)) return false;
+    if (other->shares || sw_cli_wants_rotation(recipe, options) != (other->rotated.data != NULL))
+        return false;
     if (recipe->sink != other->recipe.sink || recipe->smooth != other->recipe.smooth) return false;
     if (sw_dtype_quantized(recipe->activation) && other->ranges == NULL) return false;
     *q = (sw_quantized_model){.recipe = *recipe,
@@ -137,8 +138,7 @@ static sw_code keep_in_arena(void *context, sw_tensor *t, const void *data, sw_e
     return SW_OK;
 }
 
-/* Decoders of one model have the same constants in the same order. */
-static sw_code borrow_constants(sw_decoder *to, const sw_decoder *from, sw_error *err) {
+sw_code sw_borrow_constants(sw_decoder *to, const sw_decoder *from, sw_error *err) {
     for (uint32_t i = 0; i < to->n_constants; i++) {
         if (i >= from->n_constants || strcmp(to->constants[i]->name, from->constants[i]->name) != 0)
             return SW_FAIL(err, SW_INTERNAL, "%s: the other decoder has no such constant",
@@ -155,7 +155,7 @@ sw_code sw_window_decoder_quantize(sw_decoder *out, const sw_quantized_model *q,
     sw_code code = sw_quantize_types(out, &q->recipe, q->ranges, err);
     if (code == SW_OK) code = sw_sink_attach(out, &q->sink, err);
     if (code == SW_OK)
-        code = constants != NULL ? borrow_constants(out, constants, err)
+        code = constants != NULL ? sw_borrow_constants(out, constants, err)
                                  : sw_quantize_constants(out, pool, keep_in_arena, &out->arena, err);
     if (code == SW_OK) code = sw_decoder_verify(out, err);
     if (code != SW_OK) sw_decoder_free(out);

@@ -17,6 +17,9 @@ typedef struct sw_quantized_model {
     bool shares;       /* model, sink and ranges are another's */
 } sw_quantized_model;
 
+/* Is the model rotated first? Then its embedding and its head are two tables. */
+bool sw_cli_wants_rotation(const sw_recipe *recipe, const sw_options *options);
+
 /* Repairs the model where the recipe or --rotate wants that: moves outliers out of the way of integers, in a
  * file of scratch_folder without a name, and takes the chat's first token out of the graphs. The checkpoint
  * is borrowed. Free in every case. Errors also: SW_UNSUPPORTED where chats have no first token in common. */
@@ -41,6 +44,10 @@ typedef sw_code sw_constant_sink(void *context, sw_tensor *constant, const void 
  * Draws progress. */
 sw_code sw_quantize_constants(sw_decoder *decoder, sw_pool *pool, sw_constant_sink *sink, void *context,
                               sw_error *err) SW_MUST_CHECK;
+
+/* Gives `to` the quantized constants of `from`, a decoder of the same model and recipe, which must outlive
+ * it. Decoders of one model have the same constants in the same order. Errors: SW_INTERNAL. */
+sw_code sw_borrow_constants(sw_decoder *to, const sw_decoder *from, sw_error *err) SW_MUST_CHECK;
 
 /* A decoder of one graph, "window", that takes n_tokens at once and gives the logits of all its rows: no
  * cache but the sink's rows. It isn't compiled, but has the integers of the graphs that are, since encodings

@@ -29,6 +29,9 @@ typedef enum sw_attention_form {
     SW_ATTENTION_FORM_COUNT
 } sw_attention_form;
 
+/* One attention a KV head where a whole one would have too much alive at once. */
+sw_attention_form sw_attention_form_auto(const sw_hparams *hparams, uint32_t ar_len, uint32_t context_len);
+
 typedef enum sw_head_form {
     SW_HEAD_LAST, /* logits of one row, chosen by the input `last` */
     SW_HEAD_ALL,  /* logits of all n rows: calibration, evaluation */

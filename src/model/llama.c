@@ -11,19 +11,11 @@
 #include <string.h>
 
 #include "model/gguf.h"
+#include "model/limits.h"
 
 #define SUPPORTED_ARCHITECTURES "llama"
 
-enum {
-    MAX_LAYERS = 1024,
-    MAX_WIDTH = 65536, /* hidden */
-    MAX_FFN = 262144,
-    MAX_HEADS = 1024,
-    MAX_HEAD_DIM = 1024,
-    MAX_CONTEXT = 1 << 24,
-    MAX_VOCAB = 1 << 24,
-    KEY_BYTES = 80,
-};
+enum { KEY_BYTES = 80 };
 
 /* Keys of the architecture that are read below, or say nothing about the computation. */
 static const char *const known_keys[] = {
@@ -74,6 +66,7 @@ typedef struct loader {
     sw_model *model;
     const sw_gguf *gguf;
     const char *path;
+    bool shapes_only; /* no weight is read */
     sw_error *err;
 } loader;
 
@@ -211,7 +204,7 @@ static sw_code check_keys(const loader *l) {
 
 static sw_code read_heads(const loader *l) {
     sw_hparams *h = &l->model->hparams;
-    SW_TRY(read_u32(l, "attention.head_count", true, 1, MAX_HEADS, &h->n_heads));
+    SW_TRY(read_u32(l, "attention.head_count", true, 1, SW_MODEL_MAX_HEADS, &h->n_heads));
     h->n_kv_heads = h->n_heads;
     SW_TRY(read_u32(l, "attention.head_count_kv", false, 1, h->n_heads, &h->n_kv_heads));
     if (h->n_heads % h->n_kv_heads != 0)
@@ -221,7 +214,7 @@ static sw_code read_heads(const loader *l) {
                          h->n_kv_heads, h->n_heads);
     const char *source = "llama.attention.key_length";
     uint32_t d = 0;
-    SW_TRY(read_u32(l, "attention.key_length", false, 2, MAX_HEAD_DIM, &d));
+    SW_TRY(read_u32(l, "attention.key_length", false, 2, SW_MODEL_MAX_HEAD_DIM, &d));
     if (d == 0) {
         if (h->hidden % h->n_heads != 0)
             return load_fail(l, SW_BAD_DATA,
@@ -231,10 +224,10 @@ static sw_code read_heads(const loader *l) {
         source = "llama.embedding_length / llama.attention.head_count";
         d = h->hidden / h->n_heads;
     }
-    if (d % 2 != 0 || d > MAX_HEAD_DIM)
+    if (d % 2 != 0 || d > SW_MODEL_MAX_HEAD_DIM)
         return load_fail(l, SW_BAD_DATA,
                          "heads have %" PRIu32 " values (%s), wanted an even number from 2 to %d", d, source,
-                         MAX_HEAD_DIM);
+                         SW_MODEL_MAX_HEAD_DIM);
     h->head_dim = d;
     static const char *const equals[] = {"attention.value_length", "rope.dimension_count"};
     for (size_t i = 0; i < sizeof equals / sizeof *equals; i++) {
@@ -252,10 +245,10 @@ static sw_code read_hparams(const loader *l) {
     sw_hparams *h = &l->model->hparams;
     SW_TRY(check_kind(l));
     SW_TRY(check_keys(l));
-    SW_TRY(read_u32(l, "block_count", true, 1, MAX_LAYERS, &h->n_layers));
-    SW_TRY(read_u32(l, "context_length", true, 1, MAX_CONTEXT, &h->context_max));
-    SW_TRY(read_u32(l, "embedding_length", true, 1, MAX_WIDTH, &h->hidden));
-    SW_TRY(read_u32(l, "feed_forward_length", true, 1, MAX_FFN, &h->ffn));
+    SW_TRY(read_u32(l, "block_count", true, 1, SW_MODEL_MAX_LAYERS, &h->n_layers));
+    SW_TRY(read_u32(l, "context_length", true, 1, SW_MODEL_MAX_CONTEXT, &h->context_max));
+    SW_TRY(read_u32(l, "embedding_length", true, 1, SW_MODEL_MAX_WIDTH, &h->hidden));
+    SW_TRY(read_u32(l, "feed_forward_length", true, 1, SW_MODEL_MAX_FFN, &h->ffn));
     SW_TRY(read_heads(l));
     SW_TRY(read_positive_f32(l, "attention.layer_norm_rms_epsilon", true, &h->rms_epsilon));
     h->rope_theta = 10000.0f;
@@ -269,9 +262,9 @@ static sw_code read_vocab(const loader *l) {
     sw_weight w;
     if (sw_gguf_tensor(l->gguf, name, &w, NULL) != SW_OK)
         return load_fail(l, SW_BAD_DATA, "has no tensor `%s`", name);
-    if (w.rows > MAX_VOCAB)
+    if (w.rows > SW_MODEL_MAX_VOCAB)
         return load_fail(l, SW_BAD_DATA, "tensor `%s` has %" PRIu32 " rows, wanted 1 to %d", name, w.rows,
-                         MAX_VOCAB);
+                         SW_MODEL_MAX_VOCAB);
     h->vocab = w.rows;
     uint64_t n_tokens;
     if (sw_gguf_is_array(l->gguf, "tokenizer.ggml.tokens", &n_tokens) && n_tokens != h->vocab)
@@ -335,6 +328,7 @@ static sw_code load_weight(const loader *l, sw_weight_id id, uint32_t layer) {
                          name, w->rows, w->cols, dim_texts[shapes[id].rows], dim_texts[shapes[id].cols], rows,
                          cols);
     if (id == SW_W_Q || id == SW_W_K) w->interleaved_head_dim = m->hparams.head_dim;
+    if (l->shapes_only) return SW_OK;
     sw_code code = sw_weight_check_values(w, l->err);
     if (code != SW_OK) return sw_error_prefix(l->err, "%s", l->path), code;
     /* Else the scan alone would leave the whole file resident. */
@@ -378,9 +372,10 @@ static sw_code load_weights(const loader *l) {
     return SW_OK;
 }
 
-sw_code sw_model_open_gguf(sw_model *model, sw_gguf *gguf, sw_error *err) {
+static sw_code open_gguf(sw_model *model, sw_gguf *gguf, bool shapes_only, sw_error *err) {
     *model = (sw_model){.gguf = gguf};
-    loader l = {.model = model, .gguf = gguf, .path = sw_gguf_path(gguf), .err = err};
+    loader l = {
+        .model = model, .gguf = gguf, .path = sw_gguf_path(gguf), .shapes_only = shapes_only, .err = err};
     sw_code code = read_hparams(&l);
     if (code == SW_OK) code = read_vocab(&l);
     if (code == SW_OK) code = check_tensors(&l);
@@ -389,11 +384,37 @@ sw_code sw_model_open_gguf(sw_model *model, sw_gguf *gguf, sw_error *err) {
     return code;
 }
 
+sw_code sw_model_open_gguf(sw_model *model, sw_gguf *gguf, sw_error *err) {
+    return open_gguf(model, gguf, false, err);
+}
+
 sw_code sw_model_open(sw_model *model, const char *path, sw_error *err) {
     *model = (sw_model){0};
     sw_gguf *gguf;
     SW_TRY(sw_gguf_open(&gguf, path, err));
-    return sw_model_open_gguf(model, gguf, err);
+    return open_gguf(model, gguf, false, err);
+}
+
+sw_code sw_model_open_shapes(sw_model *model, const char *path, sw_error *err) {
+    *model = (sw_model){0};
+    sw_gguf *gguf;
+    SW_TRY(sw_gguf_open(&gguf, path, err));
+    return open_gguf(model, gguf, true, err);
+}
+
+sw_code sw_model_of_shapes(sw_model *model, const sw_hparams *hparams, sw_error *err) {
+    *model = (sw_model){.hparams = *hparams};
+    size_t n = (size_t)hparams->n_layers * SW_WEIGHT_COUNT;
+    model->weights = sw_arena_array(&model->arena, n, sizeof *model->weights);
+    if (model->weights == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        unsigned id = (unsigned)(i % SW_WEIGHT_COUNT);
+        model->weights[i] = (sw_weight){.file_name = weight_names[id].ir_name,
+                                        .rows = dim_value(hparams, shapes[id].rows),
+                                        .cols = dim_value(hparams, shapes[id].cols),
+                                        .storage = SW_STORE_F32};
+    }
+    return SW_OK;
 }
 
 void sw_model_close(sw_model *model) {

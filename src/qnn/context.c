@@ -12,7 +12,7 @@
 
 #include "qnn/error.h"
 
-enum { WEIGHT_SHARING_LEAST_ARCH = 73, MAX_GRAPH_OPTIONS = 3 };
+enum { MAX_GRAPH_OPTIONS = 3 };
 
 typedef struct device_config {
     QnnHtpDevice_CustomConfig_t custom;
@@ -75,9 +75,9 @@ static void build_context_config(context_config *c, bool weight_sharing) {
 
 sw_code sw_qnn_context_create(sw_qnn_context *context, sw_qnn *qnn, bool weight_sharing, sw_error *err) {
     *context = (sw_qnn_context){.qnn = qnn, .weight_sharing = weight_sharing};
-    if (weight_sharing && qnn->soc->htp_arch < WEIGHT_SHARING_LEAST_ARCH)
+    if (weight_sharing && qnn->soc->htp_arch < SW_WEIGHT_SHARING_LEAST_ARCH)
         return SW_FAIL(err, SW_UNSUPPORTED, "weight sharing needs an HTP of V%d or later, %s has V%u",
-                       WEIGHT_SHARING_LEAST_ARCH, qnn->soc->name, qnn->soc->htp_arch);
+                       SW_WEIGHT_SHARING_LEAST_ARCH, qnn->soc->name, qnn->soc->htp_arch);
     context_config config;
     build_context_config(&config, weight_sharing);
     sw_qnn_log_reset();

@@ -52,6 +52,15 @@ const sw_range *sw_ranges_find(const sw_ranges *ranges, const char *name) {
     return i == UINT32_MAX ? NULL : &ranges->ranges[i];
 }
 
+uint32_t sw_ranges_count(const sw_ranges *ranges) {
+    return ranges->names.count;
+}
+
+const sw_range *sw_ranges_at(const sw_ranges *ranges, uint32_t index, const char **name) {
+    *name = ranges->names.names[index];
+    return &ranges->ranges[index];
+}
+
 /* A float's bits as an integer of the same order: negative floats, whose magnitude bits grow downwards, get
  * those turned over. Its own inverse. Infinities and NaNs lie outside all finite values. */
 static inline int32_t ordered(int32_t bits) {

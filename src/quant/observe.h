@@ -22,6 +22,10 @@ sw_code sw_ranges_merge(sw_ranges *ranges, const char *name, sw_range seen, sw_e
 /* NULL where the name was never seen. */
 const sw_range *sw_ranges_find(const sw_ranges *ranges, const char *name);
 
+/* All of them, in the order in which they were first seen. */
+uint32_t sw_ranges_count(const sw_ranges *ranges);
+const sw_range *sw_ranges_at(const sw_ranges *ranges, uint32_t index, const char **name);
+
 /* Least and greatest of values[n], n > 0. False where one is infinite or no number. */
 bool sw_range_of_values(const float *values, size_t n, float *min, float *max);
 
