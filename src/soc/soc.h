@@ -7,7 +7,8 @@
 
 #include "spillway/error.h"
 
-/* The first HTP whose graphs can share weights in a context (Qualcomm's HTP page; measured from V73 to V81). */
+/* The first HTP whose graphs can share weights in a context (Qualcomm's HTP page; measured from V73 to V81).
+ */
 enum { SW_WEIGHT_SHARING_LEAST_ARCH = 73 };
 
 typedef struct sw_soc {
