@@ -1,0 +1,138 @@
+/* Traffic with Qualcomm's compiler: figures as compile has them, results found again, a run that was stopped,
+ * a Slurm task's body, caches merged. */
+#include <jansson.h>
+
+#include "cli/run_program.h"
+#include "cli/tiny_bundle.h"
+
+#define QNN  SW_SOURCE_DIR "/external/qnn/onnxruntime_qnn"
+#define GRID "traffic", "--model", gguf, "--max_seq_len", "96", "--prefill_ar_len", "16", "--qnn_lib", QNN
+
+static char gguf[128];
+static sw_error err;
+
+static int set_up(void **state) {
+    bytes b = {0};
+    if (make_folder(state) != 0) return -1;
+    tiny_gguf_build(&b);
+    snprintf(gguf, sizeof gguf, "%s", write_file("tiny.gguf", b.data, b.size));
+    free(b.data);
+    return 0;
+}
+
+static json_t *points_of(const ran *r) {
+    json_t *document = json_loads(r->out, 0, NULL);
+    if (document == NULL) fail_msg("no JSON: %s", r->out);
+    json_t *points = json_incref(json_object_get(document, "points"));
+    json_decref(document);
+    return points;
+}
+
+static uint64_t figure(const json_t *points, size_t i, const char *name) {
+    const json_t *value = json_object_get(json_object_get(json_array_get(points, i), "figures"), name);
+    assert_true(json_is_integer(value));
+    return (uint64_t)json_integer_value(value);
+}
+
+/* compile and traffic say the same of the same graphs, though each is alone here and with the other there. */
+static void figures_are_those_of_compile(void **state) {
+    (void)state;
+    ran r = RUN("compile", "-m", "SM8750", "--max_seq_len", "96", "--prefill_ar_len", "16", "--qnn_lib", QNN,
+                "--model", gguf, "--artifact", in_folder("bundle"), "--log_level", "error");
+    check_ran(&r, 0, NULL);
+    ran_free(&r);
+    r = RUN(GRID, "--cache", in_folder("cache"), "--json");
+    check_ran(&r, 0, "2/2: kv_forward");
+    json_t *points = points_of(&r);
+    ran_free(&r);
+    sw_bundle b;
+    BUNDLE_OK(sw_bundle_open(&b, in_folder("bundle"), &err));
+    assert_int_equal(json_array_size(points), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const sw_manifest_graph *g = &b.manifest.graphs[i];
+        assert_string_equal(json_string_value(json_object_get(json_array_get(points, i), "graph")), g->name);
+        assert_int_equal(figure(points, i, "spill"), g->ddr.spill);
+        assert_int_equal(figure(points, i, "fill"), g->ddr.fill);
+        assert_int_equal(figure(points, i, "write"), g->ddr.write);
+        assert_int_equal(figure(points, i, "spill_fill_bytes"), g->spill_fill_bytes);
+        assert_int_equal(figure(points, i, "vtcm_bytes"), g->vtcm_bytes);
+        /* Equal constants that both graphs have stand once in a context of two. */
+        double read = (double)figure(points, i, "read"), both = (double)g->ddr.read;
+        if (read < 0.9 * both || read > 1.1 * both)
+            fail_msg("%s: read %.0f, by compile %.0f", g->name, read, both);
+    }
+    sw_bundle_close(&b);
+    json_decref(points);
+
+    /* Again: nothing is compiled, and the same is printed. */
+    r = RUN(GRID, "--cache", in_folder("cache"), "--tsv");
+    check_ran(&r, 0, "2 points, 2 of them in");
+    assert_null(strstr(r.err, "1/"));
+    assert_int_equal(count_lines(r.out), 3);
+    ran_free(&r);
+}
+
+/* A grid larger by the allocator's setting: only the new half is measured. With 0 traffic to place, the
+ * compiler itself says that it had nothing to do. */
+static void a_run_goes_on(void **state) {
+    (void)state;
+    ran r = RUN(GRID, "--cache", in_folder("cache"), "--slc", "off,on", "--json");
+    check_ran(&r, 0, "4 points, 2 of them in");
+    json_t *points = points_of(&r);
+    ran_free(&r);
+    assert_int_equal(json_array_size(points), 4);
+    for (size_t i = 0; i < 4; i += 2) {
+        assert_int_equal(figure(points, i, "read"), figure(points, i + 1, "read"));
+        assert_int_equal(figure(points, i, "write"), figure(points, i + 1, "write"));
+        const json_t *on = json_object_get(json_array_get(points, i + 1), "figures");
+        assert_true(json_is_true(json_object_get(on, "slc_idle")));
+    }
+    json_decref(points);
+}
+
+static void a_slurm_task_and_a_merge(void **state) {
+    (void)state;
+    char script[200], there[200], command[800];
+    snprintf(script, sizeof script, "%s", in_folder("array.sh"));
+    snprintf(there, sizeof there, "%s", in_folder("there"));
+    ran r = RUN(GRID, "--cache", there, "--slurm", script, "--opt_level", "2");
+    check_ran(&r, 0, "2 jobs");
+    ran_free(&r);
+    snprintf(command, sizeof command,
+             "bash -n '%s' && SLURM_ARRAY_TASK_ID=0 bash '%s' && SLURM_ARRAY_TASK_ID=1 bash '%s'", script,
+             script, script);
+    assert_int_equal(system(command), 0);
+    r = RUN(GRID, "--cache", in_folder("here"), "--opt_level", "2,3", "--merge", there, in_folder("cache"));
+    check_ran(&r, 0, "4 points, 4 of them in");
+    ran_free(&r);
+    /* Without those results they are said to be missing, and the rest is printed. */
+    r = RUN(GRID, "--cache", in_folder("elsewhere"), "--opt_level", "1,2", "--merge", there, "--tsv");
+    check_ran(&r, 0, "2 points are in none of the caches");
+    assert_int_equal(count_lines(r.out), 5);
+    ran_free(&r);
+}
+
+/* A point that can't be compiled is named; the others are there. */
+static void a_result_that_is_no_result(void **state) {
+    (void)state;
+    char command[600];
+    snprintf(command, sizeof command, "for f in '%s'/results/*; do echo '{}' > $f; done", in_folder("here"));
+    assert_int_equal(system(command), 0);
+    ran r = RUN(GRID, "--cache", in_folder("here"), "--opt_level", "2,3");
+    check_refused(&r, 1, "key `format` is missing");
+    ran_free(&r);
+}
+
+int main(void) {
+    if (access(QNN "/libQnnHtp.so", R_OK) != 0) {
+        print_message("skipped: Qualcomm's library isn't in " QNN "\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures_are_those_of_compile),
+        cmocka_unit_test(a_run_goes_on),
+        cmocka_unit_test(a_slurm_task_and_a_merge),
+        cmocka_unit_test(a_result_that_is_no_result),
+    };
+    return cmocka_run_group_tests(tests, set_up, remove_folder);
+}
