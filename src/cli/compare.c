@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/score.h"
+#include "cli/self_check.h"
 #include "device/border.h"
 #include "graph/extract.h"
 
@@ -166,8 +167,37 @@ static sw_code prompt_ids(const sw_options *options, sw_bundle *bundle, sw_ids *
 typedef struct pair {
     sw_device *cpu, *emulator;
     sw_session *on_cpu, *on_emulator;
-    float *cpu_logits, *emulator_logits;
+    float *cpu_logits, *emulator_logits, *emulator_first; /* first: behind the prompt */
 } pair;
+
+/* Logits that can be compared. */
+static sw_code check_both(const pair *p, size_t vocab, uint32_t number, sw_error *err) {
+    char behind[64];
+    snprintf(behind, sizeof behind, "of step %u on the CPU", number);
+    SW_TRY(sw_check_logits(p->cpu_logits, vocab, behind, err));
+    snprintf(behind, sizeof behind, "of step %u on the emulator", number);
+    return sw_check_logits(p->emulator_logits, vocab, behind, err);
+}
+
+/* A prompt with other tokens in every place has other logits than the first one had. */
+static sw_code check_another_prompt(pair *p, const sw_ids *prompt, size_t vocab, sw_error *err) {
+    sw_ids other = {0};
+    sw_code code = sw_ids_append(&other, prompt->data, prompt->count, err);
+    for (size_t i = 0; code == SW_OK && i < other.count; i++)
+        other.data[i] = (int32_t)(((size_t)other.data[i] + vocab / 2) % vocab);
+    sw_session_reset(p->on_emulator);
+    if (code == SW_OK)
+        code = sw_session_feed(p->on_emulator, other.data, other.count, p->emulator_logits,
+                               "another prompt on the emulator", err);
+    if (code == SW_OK && memcmp(p->emulator_logits, p->emulator_first, vocab * sizeof(float)) == 0)
+        code = SW_FAIL(
+            err, SW_BAD_DATA,
+            "two prompts of %zu other tokens have the same logits on the emulator, byte for byte: the "
+            "graph doesn't look at its input",
+            other.count);
+    sw_ids_free(&other);
+    return code;
+}
 
 static sw_code compare_steps(const sw_options *options, const sw_decoder *decoder, pair *p,
                              const sw_ids *prompt, op_check *check, sw_error *err) {
@@ -183,6 +213,8 @@ static sw_code compare_steps(const sw_options *options, const sw_decoder *decode
         if (check->code != SW_OK) return check->code;
         SW_TRY(sw_session_feed(p->on_emulator, ids, n_ids, p->emulator_logits,
                                i == 0 ? "prompt on the emulator" : NULL, err));
+        SW_TRY(check_both(p, vocab, i, err));
+        if (i == 0) memcpy(p->emulator_first, p->emulator_logits, vocab * sizeof(float));
         step s = compare_logits(p->cpu_logits, p->emulator_logits, vocab);
         print_step(options, i, &s);
         same += s.cpu_top == s.emulator_top;
@@ -194,7 +226,7 @@ static sw_code compare_steps(const sw_options *options, const sw_decoder *decode
     print_ops(options, check, sw_dtype_quantized(decoder->graphs[0]->tensors[0]->dtype));
     sw_log(SW_LOG_INFO, "top-1 agreement %zu of %u, mean KL %.3e, least SQNR %.1f dB", same,
            options->tokens + 1, sum_kl / (options->tokens + 1), worst_sqnr);
-    return SW_OK;
+    return check_another_prompt(p, prompt, vocab, err);
 }
 
 sw_code sw_cmd_compare(const sw_options *options, sw_error *err) {
@@ -220,12 +252,12 @@ sw_code sw_cmd_compare(const sw_options *options, sw_error *err) {
     check.emulator = p.emulator;
     if (code == SW_OK) code = sw_session_create(&p.on_cpu, &bundle.decoder, p.cpu, err);
     if (code == SW_OK) code = sw_session_create(&p.on_emulator, &bundle.decoder, p.emulator, err);
-    p.cpu_logits = malloc(vocab * sizeof *p.cpu_logits),
-    p.emulator_logits = malloc(vocab * sizeof *p.emulator_logits);
-    if (code == SW_OK && (p.cpu_logits == NULL || p.emulator_logits == NULL))
-        code = SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    float *logits = malloc(3 * vocab * sizeof *logits);
+    if (code == SW_OK && logits == NULL) code = SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    if (logits != NULL)
+        p.cpu_logits = logits, p.emulator_logits = logits + vocab, p.emulator_first = logits + 2 * vocab;
     if (code == SW_OK) code = compare_steps(options, &bundle.decoder, &p, &ids, &check, err);
-    free(p.cpu_logits), free(p.emulator_logits);
+    free(logits);
     sw_session_destroy(p.on_cpu), sw_session_destroy(p.on_emulator);
     if (p.cpu != NULL) p.cpu->ops->destroy(p.cpu);
     if (p.emulator != NULL) p.emulator->ops->destroy(p.emulator);

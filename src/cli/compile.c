@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/evaluate.h"
 #include "cli/report.h"
+#include "cli/self_check.h"
 #include "graph/verify.h"
 #include "qnn/binary_info.h"
 #include "qnn/htp.h"
@@ -205,6 +206,11 @@ static sw_code evaluate(job *j, sw_error *err) {
     return j->manifest.calibration != NULL ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
 }
 
+/* Before minutes go into compiling what answers every prompt alike. */
+static sw_code self_check(job *j, sw_error *err) {
+    return sw_self_check(&j->decoder, j->checkpoint.cpu, err);
+}
+
 static sw_code describe(job *j, sw_error *err) {
     (void)err;
     const sw_options *o = j->options;
@@ -375,10 +381,10 @@ static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool 
 }
 
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
-    step steps[] = {{"check", check_options, 0}, {"load", load, 0},         {"open", open_target, 0},
-                    {"repair", repair, 0},       {"build", build, 0},       {"calibrate", calibrate, 0},
-                    {"quantize", quantize, 0},   {"describe", describe, 0}, {"evaluate", evaluate, 0},
-                    {"lower", lower, 0},         {"write", write_bundle, 0}};
+    step steps[] = {{"check", check_options, 0},   {"load", load, 0},         {"open", open_target, 0},
+                    {"repair", repair, 0},         {"build", build, 0},       {"calibrate", calibrate, 0},
+                    {"quantize", quantize, 0},     {"describe", describe, 0}, {"evaluate", evaluate, 0},
+                    {"self-check", self_check, 0}, {"lower", lower, 0},       {"write", write_bundle, 0}};
     return run(options, steps, sizeof steps / sizeof *steps, true, err);
 }
 

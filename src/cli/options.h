@@ -14,7 +14,8 @@
     X(SW_CMD_GENERATE, "generate", "BUNDLE", "answer prompts with a bundle")                                 \
     X(SW_CMD_INSPECT, "inspect", "BUNDLE|FILE",                                                              \
       "show what a bundle, a context binary or a checkpoint holds")                                          \
-    X(SW_CMD_VERIFY, "verify", "BUNDLE", "check every part of a bundle against its SHA-256")                 \
+    X(SW_CMD_VERIFY, "verify", "BUNDLE",                                                                     \
+      "check every part of a bundle against its SHA-256; with --run, try the graphs")                        \
     X(SW_CMD_COMPARE, "compare", "BUNDLE", "run the CPU device against the HTP emulator")                    \
     X(SW_CMD_TOKENIZE, "tokenize", "", "print the token ids of the text on stdin as one JSON line")          \
     X(SW_CMD_LOGITS, "logits", "", "write the logits behind some token ids as float32")                      \
@@ -52,7 +53,7 @@ typedef struct sw_options {
     /* The phone. */
     const char *build_folder, *host, *serial;
     /* Single commands. */
-    bool chat, json, tensors;
+    bool chat, json, tensors, run;
     const char *dot, *ids, *out;
     uint32_t tokens;
     /* What is measured. */

@@ -328,7 +328,14 @@ static void inspect_and_verify(void **state) {
     r = RUN("verify", bundle);
     check_ran(&r, 0, NULL);
     assert_non_null(strstr(r.out, "4 parts"));
+    assert_null(strstr(r.out, "two prompts"));
     ran_free(&r);
+    r = RUN("verify", bundle, "--run");
+    check_ran(&r, 0, NULL);
+    assert_non_null(strstr(r.out, "two prompts, two answers on cpu"));
+    ran_free(&r);
+    REFUSED(2, "without --run", "verify", bundle, "--run_on", "htp-emulator");
+    REFUSED(1, "--run_on", "verify", bundle, "--run", "--run_on", "adb");
 }
 
 /* A tokenizer of another size than the graphs' logits. */

@@ -63,8 +63,9 @@ static void converts(void **state) {
         }
         assert_true(b.manifest.weight_sharing);
         sw_bundle_close(&b);
-        ran r = RUN("verify", path);
+        ran r = RUN("verify", path, "--run", "--run_on", "htp-emulator", "--qnn_lib", QNN);
         check_ran(&r, 0, NULL);
+        assert_non_null(strstr(r.out, "two prompts, two answers on htp-emulator"));
         ran_free(&r);
         r = RUN("inspect", path, "--qnn_lib", QNN);
         check_ran(&r, 0, NULL);
