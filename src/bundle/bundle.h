@@ -25,9 +25,10 @@ typedef struct sw_bundle {
     sw_arena arena;
     const char *folder; /* as opened */
     sw_manifest manifest;
-    sw_decoder decoder;     /* constants' data and scales point into weights */
-    sw_safetensors weights; /* mapped */
-    sw_safetensors sink;    /* mapped; empty where the decoder has none */
+    sw_decoder decoder;                  /* constants' data and scales point into weights */
+    sw_safetensors weights;              /* mapped */
+    sw_safetensors sink;                 /* mapped; empty where the decoder has none */
+    sw_file_map contexts[SW_MAX_SHARDS]; /* those that sw_bundle_map_context has mapped */
 } sw_bundle;
 
 /* Opens a bundle: manifest, graph and weights are read and checked against each other; every part is looked
@@ -42,8 +43,13 @@ void sw_bundle_close(sw_bundle *bundle); /* an empty one is allowed */
 const sw_part *sw_bundle_part(const sw_bundle *bundle, sw_part_kind kind, uint32_t index);
 const char *sw_bundle_part_path(sw_bundle *bundle, const sw_part *part);
 
-/* Hashes one part: to be called before a context binary goes to Qualcomm's loader, which crashes on flipped
- * bytes. Errors: SW_BAD_DATA with part and both checksums, SW_IO, SW_NOT_FOUND. */
+/* Maps a shard's context binary for as long as the bundle is open, and checks its hash on that map:
+ * Qualcomm's loader crashes on flipped bytes. Errors: SW_NOT_FOUND (the bundle has none), those of
+ * sw_bundle_check_part. */
+sw_code sw_bundle_map_context(sw_bundle *bundle, uint32_t shard, const sw_file_map **out,
+                              sw_error *err) SW_MUST_CHECK;
+
+/* Hashes one part. Errors: SW_BAD_DATA with part and both checksums, SW_IO, SW_NOT_FOUND. */
 sw_code sw_bundle_check_part(const sw_bundle *bundle, const sw_part *part, sw_error *err) SW_MUST_CHECK;
 
 /* Hashes all parts; the first that differs is named. */

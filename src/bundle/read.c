@@ -154,8 +154,22 @@ void sw_bundle_close(sw_bundle *bundle) {
     sw_decoder_free(&bundle->decoder);
     sw_safetensors_close(&bundle->weights);
     sw_safetensors_close(&bundle->sink);
+    for (uint32_t i = 0; i < SW_MAX_SHARDS; i++) sw_file_map_close(&bundle->contexts[i]);
     sw_arena_free(&bundle->arena);
     *bundle = (sw_bundle){0};
+}
+
+/* The map's content against what the manifest says of the part. */
+static sw_code check_content(const sw_part *part, const char *path, const sw_file_map *map, sw_error *err) {
+    char hex[SW_SHA256_HEX_BYTES];
+    sw_hash_map(map, hex);
+    if (map->size != part->bytes)
+        return SW_FAIL(err, SW_BAD_DATA, "%s: has %llu bytes, the manifest says %llu", path,
+                       (unsigned long long)map->size, (unsigned long long)part->bytes);
+    if (strcmp(hex, part->sha256) != 0)
+        return SW_FAIL(err, SW_BAD_DATA, "%s: its SHA-256 is %s, the manifest says %s: the part is damaged",
+                       path, hex, part->sha256);
+    return SW_OK;
 }
 
 sw_code sw_bundle_check_part(const sw_bundle *bundle, const sw_part *part, sw_error *err) {
@@ -164,19 +178,25 @@ sw_code sw_bundle_check_part(const sw_bundle *bundle, const sw_part *part, sw_er
     const char *path = sw_path_join(&arena, bundle->folder, part->path);
     sw_code code = path != NULL ? sw_file_map_open(&map, path, err) : no_memory(bundle->folder, err);
     if (code == SW_OK) {
-        char hex[SW_SHA256_HEX_BYTES];
-        sw_hash_map(&map, hex);
-        if (map.size != part->bytes)
-            code = SW_FAIL(err, SW_BAD_DATA, "%s: has %llu bytes, the manifest says %llu", path,
-                           (unsigned long long)map.size, (unsigned long long)part->bytes);
-        else if (strcmp(hex, part->sha256) != 0)
-            code =
-                SW_FAIL(err, SW_BAD_DATA, "%s: its SHA-256 is %s, the manifest says %s: the part is damaged",
-                        path, hex, part->sha256);
+        code = check_content(part, path, &map, err);
         sw_file_map_close(&map);
     }
     sw_arena_free(&arena);
     return code;
+}
+
+sw_code sw_bundle_map_context(sw_bundle *bundle, uint32_t shard, const sw_file_map **out, sw_error *err) {
+    const sw_part *part = sw_bundle_part(bundle, SW_PART_CONTEXT, shard);
+    if (part == NULL || shard >= SW_MAX_SHARDS)
+        return SW_FAIL(err, SW_NOT_FOUND,
+                       "%s: holds no context binary of shard %u: compile it again with Qualcomm's library",
+                       bundle->folder, shard);
+    const char *path = sw_bundle_part_path(bundle, part);
+    sw_file_map *map = &bundle->contexts[shard];
+    if (path == NULL) return no_memory(bundle->folder, err);
+    if (map->path == NULL) SW_TRY(sw_file_map_open(map, path, err));
+    *out = map;
+    return check_content(part, path, map, err);
 }
 
 sw_code sw_bundle_verify(const sw_bundle *bundle, sw_error *err) {

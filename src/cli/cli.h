@@ -47,9 +47,16 @@ sw_code sw_cli_external_folders(const char *below, sw_arena *arena, const char *
 sw_code sw_cli_open_library(const sw_options *options, const sw_qnn_library **out,
                             sw_error *err) SW_MUST_CHECK;
 
-/* The device of --run_on for graphs compiled for a SoC. The pool is borrowed. */
-sw_code sw_cli_open_device(const sw_options *options, const sw_manifest *manifest, const char *name,
-                           sw_pool *pool, sw_device **out, sw_error *err) SW_MUST_CHECK;
+/* The device of that name for a bundle. Bundle and pool are borrowed. */
+sw_code sw_cli_open_device(const sw_options *options, sw_bundle *bundle, const char *name, sw_pool *pool,
+                           sw_device **out, sw_error *err) SW_MUST_CHECK;
+
+/* The HTP, with the bundle's context binaries loaded: what is known of the target is compared first. */
+sw_code sw_cli_open_htp(const sw_options *options, sw_bundle *bundle, sw_device **out,
+                        sw_error *err) SW_MUST_CHECK;
+
+/* With --profile, on that device: what it has measured, as a table on stderr. */
+void sw_cli_print_profile(const sw_options *options, const sw_bundle *bundle, const sw_device *device);
 
 /* Answers options->prompts with an open bundle: text to stdout, figures to stderr. */
 sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *err) SW_MUST_CHECK;

@@ -246,9 +246,8 @@ sw_code sw_cmd_compare(const sw_options *options, sw_error *err) {
                        "the prompt's %zu tokens and %u steps don't fit the context of %u", ids.count,
                        options->tokens, bundle.decoder.context_len);
     if (code == SW_OK) code = sw_pool_create(&pool, options->threads, err);
-    if (code == SW_OK) code = sw_cli_open_device(options, &bundle.manifest, "cpu", pool, &p.cpu, err);
-    if (code == SW_OK)
-        code = sw_cli_open_device(options, &bundle.manifest, "htp-emulator", pool, &p.emulator, err);
+    if (code == SW_OK) code = sw_cli_open_device(options, &bundle, "cpu", pool, &p.cpu, err);
+    if (code == SW_OK) code = sw_cli_open_device(options, &bundle, "htp-emulator", pool, &p.emulator, err);
     check.emulator = p.emulator;
     if (code == SW_OK) code = sw_session_create(&p.on_cpu, &bundle.decoder, p.cpu, err);
     if (code == SW_OK) code = sw_session_create(&p.on_emulator, &bundle.decoder, p.emulator, err);

@@ -47,7 +47,7 @@ static sw_code logits_of_bundle(const sw_options *options, const sw_ids *ids, sw
         return SW_FAIL(err, SW_UNSUPPORTED,
                        "logits: running on a phone isn't in this build: wanted --run_on cpu or htp-emulator");
     SW_TRY(sw_bundle_open(&bundle, options->model, err));
-    sw_code code = sw_cli_open_device(options, &bundle.manifest, options->run_on, pool, &device, err);
+    sw_code code = sw_cli_open_device(options, &bundle, options->run_on, pool, &device, err);
     if (code == SW_OK) code = compute(&bundle.decoder, device, ids, options->out, err);
     if (device != NULL) device->ops->destroy(device);
     sw_bundle_close(&bundle);

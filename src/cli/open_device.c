@@ -25,9 +25,11 @@ sw_code sw_cli_open_library(const sw_options *options, const sw_qnn_library **ou
     return code;
 }
 
-sw_code sw_cli_open_device(const sw_options *options, const sw_manifest *manifest, const char *name,
-                           sw_pool *pool, sw_device **out, sw_error *err) {
+sw_code sw_cli_open_device(const sw_options *options, sw_bundle *bundle, const char *name, sw_pool *pool,
+                           sw_device **out, sw_error *err) {
+    if (strcmp(name, "htp") == 0) return sw_cli_open_htp(options, bundle, out, err);
     if (strcmp(name, "htp-emulator") != 0) return sw_cpu_device_create(out, pool, err);
+    const sw_manifest *manifest = &bundle->manifest;
     const sw_qnn_library *qnn;
     const sw_soc *soc;
     SW_TRY(sw_soc_get(manifest->soc_name, &soc, err));

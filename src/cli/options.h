@@ -46,7 +46,8 @@ typedef struct sw_options {
     /* What is run. */
     const char *prompts[SW_MAX_PROMPTS], *system_prompt, *pre_gen_bundle, *run_on;
     uint32_t n_prompts;
-    bool compile_only, raw;
+    const char *perf, *force_slc; /* of the HTP */
+    bool compile_only, raw, profile;
     float temperature, top_p;
     uint64_t seed, top_k;
     uint32_t threads;

@@ -98,13 +98,14 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
     sw_code code = sw_sampler_init(&sampler, &params, err);
     if (code == SW_OK) code = sw_pool_create(&pool, options->threads, err);
     if (code == SW_OK) code = sw_cli_bundle_tokenizer(bundle, &tokenizer, err);
-    if (code == SW_OK) code = sw_cli_open_device(options, &bundle->manifest, name, pool, &device, err);
+    if (code == SW_OK) code = sw_cli_open_device(options, bundle, name, pool, &device, err);
     if (code == SW_OK) code = sw_session_create(&session, &bundle->decoder, device, err);
     if (code == SW_OK && options->max_seq_len > context_len)
         sw_log(SW_LOG_VERBOSE, "max_seq_len %u is more than the bundle's context: %u tokens are the limit",
                options->max_seq_len, context_len);
     c.session = session, c.tokenizer = tokenizer, c.sampler = &sampler;
     if (code == SW_OK) code = chat(options, &c, sw_now_us() - start_us, device->ops->name, err);
+    if (device != NULL) sw_cli_print_profile(options, bundle, device);
     sw_chat_free(&c);
     sw_session_destroy(session);
     if (device != NULL) device->ops->destroy(device);

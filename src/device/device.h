@@ -36,7 +36,15 @@ typedef struct sw_device_ops {
 
     void (*unload)(sw_program *program);
     void (*destroy)(sw_device *device);
+
+    /* Optional, both or neither: zeroed memory, aligned to SW_BUFFER_ALIGNMENT, that programs of this device
+     * read and write without a copy; NULL where the device has none (then any memory will do). Released
+     * before the device is destroyed, after the programs that are bound to it. */
+    void *(*allocate)(sw_device *device, size_t size);
+    void (*release)(sw_device *device, void *data);
 } sw_device_ops;
+
+enum { SW_BUFFER_ALIGNMENT = 128 }; /* of each buffer: an HVX vector */
 
 /* Every device's struct starts with this. */
 struct sw_device {

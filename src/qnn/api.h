@@ -40,6 +40,7 @@ enum {
 
 enum { QNN_TENSOR_APP_WRITE = 0, QNN_TENSOR_APP_READ = 1, QNN_TENSOR_NATIVE = 3, QNN_TENSOR_STATIC = 4 };
 enum { QNN_TENSOR_V1 = 1, QNN_TENSOR_V2 = 2 };
+enum { QNN_TENSORMEMTYPE_RAW = 0, QNN_TENSORMEMTYPE_MEMHANDLE = 1 };
 enum { QNN_UNDEFINED = 0x7fffffff, QNN_DEFINED = 1 };
 enum {
     QNN_ENCODING_SCALE_OFFSET = 0,
@@ -135,10 +136,13 @@ typedef struct Qnn_TensorV2_t {
     uint32_t rank;
     uint32_t *dimensions;
     uint32_t memType;
-    struct {
-        void *data;
-        uint32_t dataSize;
-    } clientBuf;
+    union {
+        struct {
+            void *data;
+            uint32_t dataSize;
+        } clientBuf;            /* memType RAW */
+        Qnn_Handle_t memHandle; /* MEMHANDLE */
+    };
     uint8_t *isDynamicDimensions;
     struct {
         uint32_t type, layout[2];
@@ -208,11 +212,16 @@ typedef struct QnnHtpContext_CustomConfig_t {
     uint32_t option;
     union {
         uint8_t enabled;
+        struct {
+            Qnn_Handle_t firstGroupHandle; /* NULL for the first context */
+            uint64_t maxSpillFillBuffer;   /* bytes; only the first one's counts */
+        } group;
         uint64_t bytes[2];
     } u;
 } QnnHtpContext_CustomConfig_t;
 _Static_assert(sizeof(QnnHtpContext_CustomConfig_t) == 24, "context configuration");
-enum { QNN_HTP_CONTEXT_WEIGHT_SHARING = 1 };
+_Static_assert(offsetof(QnnHtpContext_CustomConfig_t, u.group.maxSpillFillBuffer) == 16, "group of contexts");
+enum { QNN_HTP_CONTEXT_WEIGHT_SHARING = 1, QNN_HTP_CONTEXT_REGISTER_MULTI_CONTEXTS = 2 };
 
 typedef struct QnnHtpGraph_CustomConfig_t {
     uint32_t option;
@@ -229,6 +238,125 @@ _Static_assert(sizeof(QnnHtpGraph_CustomConfig_t) == 56, "graph configuration");
 _Static_assert(offsetof(QnnHtpGraph_CustomConfig_t, u) == 8, "graph configuration");
 enum { QNN_HTP_GRAPH_OPTIMIZATION = 1, QNN_HTP_GRAPH_VTCM_MB = 3 };
 enum { QNN_HTP_OPTIMIZATION_LEVEL = 3, QNN_HTP_OPTIMIZATION_SLC_ALLOCATOR = 7 };
+
+/* Shared memory: a tensor's place in a buffer that the DSP has mapped by its file descriptor. */
+typedef struct QnnMemHtp_Descriptor_t {
+    uint32_t type; /* QNN_HTP_MEM_SHARED_BUFFER */
+    uint64_t size; /* of the whole buffer */
+    struct {
+        int32_t fd;
+        uint64_t offset;
+    } sharedBufferConfig;
+} QnnMemHtp_Descriptor_t;
+_Static_assert(sizeof(QnnMemHtp_Descriptor_t) == 32, "shared buffer");
+_Static_assert(offsetof(QnnMemHtp_Descriptor_t, sharedBufferConfig.offset) == 24, "shared buffer");
+enum { QNN_HTP_MEM_SHARED_BUFFER = 1 };
+
+typedef struct Qnn_MemDescriptor_t {
+    struct {
+        uint32_t numDim;
+        uint32_t *dimSize;
+        const char *shapeConfig; /* NULL */
+    } memShape;
+    uint32_t dataType, memType;
+    QnnMemHtp_Descriptor_t *customInfo; /* of QNN_MEM_TYPE_CUSTOM */
+    uint64_t zero;
+} Qnn_MemDescriptor_t;
+_Static_assert(sizeof(Qnn_MemDescriptor_t) == 48, "memory");
+_Static_assert(offsetof(Qnn_MemDescriptor_t, dataType) == 24, "memory");
+_Static_assert(offsetof(Qnn_MemDescriptor_t, customInfo) == 32, "memory");
+enum { QNN_MEM_TYPE_CUSTOM = 2 };
+
+/* What a profile collects. */
+typedef struct QnnProfile_EventData_t {
+    uint32_t type, unit;
+    uint64_t value;
+    const char *identifier;
+} QnnProfile_EventData_t;
+_Static_assert(sizeof(QnnProfile_EventData_t) == 24, "event");
+enum { QNN_PROFILE_LEVEL_BASIC = 1, QNN_PROFILE_LEVEL_DETAILED = 2 };
+enum {
+    QNN_PROFILE_UNIT_MICROSEC = 1,
+    QNN_PROFILE_UNIT_BYTES,
+    QNN_PROFILE_UNIT_CYCLES,
+    QNN_PROFILE_UNIT_COUNT
+};
+
+/* Clocks and power. */
+typedef struct QnnHtpPerfInfrastructure_DcvsV3_t {
+    uint32_t contextId, setDcvsEnable, dcvsEnable, powerMode;
+    uint32_t setSleepLatency, sleepLatency, setSleepDisable, sleepDisable; /* latency: microseconds */
+    uint32_t setBusParams, busVoltageCornerMin, busVoltageCornerTarget, busVoltageCornerMax;
+    uint32_t setCoreParams, coreVoltageCornerMin, coreVoltageCornerTarget, coreVoltageCornerMax;
+} QnnHtpPerfInfrastructure_DcvsV3_t;
+_Static_assert(sizeof(QnnHtpPerfInfrastructure_DcvsV3_t) == 64, "clocks");
+
+typedef struct QnnHtpPerfInfrastructure_PowerConfig_t {
+    uint32_t option;
+    union {
+        QnnHtpPerfInfrastructure_DcvsV3_t dcvsV3;
+        uint32_t microseconds;
+    } u;
+} QnnHtpPerfInfrastructure_PowerConfig_t;
+_Static_assert(sizeof(QnnHtpPerfInfrastructure_PowerConfig_t) == 68, "power");
+enum { QNN_HTP_POWER_DCVS_V3 = 1, QNN_HTP_POWER_RPC_CONTROL_LATENCY = 2, QNN_HTP_POWER_RPC_POLLING_TIME = 3 };
+enum {
+    QNN_HTP_POWERMODE_ADJUST_UP_DOWN = 1,
+    QNN_HTP_POWERMODE_POWER_SAVER = 4,
+    QNN_HTP_POWERMODE_PERFORMANCE = 16
+};
+enum {
+    QNN_HTP_CORNER_DISABLE = 16, /* no vote */
+    QNN_HTP_CORNER_SVS2 = 48,
+    QNN_HTP_CORNER_SVS = 64,
+    QNN_HTP_CORNER_SVS_PLUS = 80,
+    QNN_HTP_CORNER_NOM = 96,
+    QNN_HTP_CORNER_NOM_PLUS = 112,
+    QNN_HTP_CORNER_MAX = 160
+};
+enum { QNN_HTP_MOST_RPC_POLLING_US = 9999 };
+
+typedef struct QnnHtpDevice_Infrastructure_t {
+    uint32_t infraType; /* 0: performance */
+    Qnn_ErrorHandle_t (*createPowerConfigId)(uint32_t device, uint32_t core, uint32_t *id);
+    Qnn_ErrorHandle_t (*destroyPowerConfigId)(uint32_t id);
+    Qnn_ErrorHandle_t (*setPowerConfig)(uint32_t id, const QnnHtpPerfInfrastructure_PowerConfig_t **config);
+    void *setMemoryConfig;
+} QnnHtpDevice_Infrastructure_t;
+_Static_assert(sizeof(QnnHtpDevice_Infrastructure_t) == 40, "infrastructure");
+
+/* What the library has found of the machine it runs on. */
+typedef struct QnnHtpDevice_DeviceInfoExtension_t {
+    uint32_t devType; /* 0: on the chip */
+    struct {
+        size_t vtcmSize; /* MB */
+        uint32_t socModel;
+        uint8_t signedPdSupport, dlbcSupport;
+        uint32_t arch;
+    } onChipDevice;
+} QnnHtpDevice_DeviceInfoExtension_t;
+_Static_assert(sizeof(QnnHtpDevice_DeviceInfoExtension_t) == 32, "device");
+_Static_assert(offsetof(QnnHtpDevice_DeviceInfoExtension_t, onChipDevice.arch) == 24, "device");
+
+typedef struct QnnDevice_HardwareDeviceInfo_t {
+    uint32_t version; /* 1 */
+    struct {
+        uint32_t deviceId, deviceType, numCores;
+        const void *cores;
+        const QnnHtpDevice_DeviceInfoExtension_t *deviceInfoExtension;
+    } v1;
+} QnnDevice_HardwareDeviceInfo_t;
+_Static_assert(sizeof(QnnDevice_HardwareDeviceInfo_t) == 40, "hardware");
+_Static_assert(offsetof(QnnDevice_HardwareDeviceInfo_t, v1.deviceInfoExtension) == 32, "hardware");
+
+typedef struct QnnDevice_PlatformInfo_t {
+    uint32_t version; /* 1 */
+    struct {
+        uint32_t numHwDevices;
+        const QnnDevice_HardwareDeviceInfo_t *hwDevices;
+    } v1;
+} QnnDevice_PlatformInfo_t;
+_Static_assert(sizeof(QnnDevice_PlatformInfo_t) == 24, "platform");
 
 typedef void QnnLog_Callback_t(const char *format, uint32_t level, uint64_t timestamp, va_list args);
 
@@ -252,7 +380,8 @@ typedef struct QnnCore_t {
     Qnn_ErrorHandle_t (*contextFree)(Qnn_Handle_t context, Qnn_Handle_t profile);
     Qnn_ErrorHandle_t (*graphCreate)(Qnn_Handle_t context, const char *name, const Qnn_Config_t **config,
                                      Qnn_Handle_t *graph);
-    void *slots_16_17[2];
+    void *slot_16;
+    Qnn_ErrorHandle_t (*graphSetConfig)(Qnn_Handle_t graph, const Qnn_Config_t **config);
     Qnn_ErrorHandle_t (*graphAddNode)(Qnn_Handle_t graph, Qnn_OpConfig_t op);
     Qnn_ErrorHandle_t (*graphFinalize)(Qnn_Handle_t graph, Qnn_Handle_t profile, Qnn_Handle_t signal);
     Qnn_ErrorHandle_t (*graphRetrieve)(Qnn_Handle_t context, const char *name, Qnn_Handle_t *graph);
@@ -264,7 +393,19 @@ typedef struct QnnCore_t {
     Qnn_ErrorHandle_t (*logCreate)(QnnLog_Callback_t *callback, uint32_t level, Qnn_Handle_t *log);
     Qnn_ErrorHandle_t (*logSetLogLevel)(Qnn_Handle_t log, uint32_t level);
     Qnn_ErrorHandle_t (*logFree)(Qnn_Handle_t log);
-    void *slots_28_39[12];
+    Qnn_ErrorHandle_t (*profileCreate)(Qnn_Handle_t backend, uint32_t level, Qnn_Handle_t *profile);
+    void *slot_29;
+    Qnn_ErrorHandle_t (*profileGetEvents)(Qnn_Handle_t profile, const uint64_t **events, uint32_t *count);
+    Qnn_ErrorHandle_t (*profileGetSubEvents)(uint64_t event, const uint64_t **events, uint32_t *count);
+    Qnn_ErrorHandle_t (*profileGetEventData)(uint64_t event, QnnProfile_EventData_t *data);
+    void *slot_33;
+    Qnn_ErrorHandle_t (*profileFree)(Qnn_Handle_t profile);
+    Qnn_ErrorHandle_t (*memRegister)(Qnn_Handle_t context, const Qnn_MemDescriptor_t *list, uint32_t count,
+                                     Qnn_Handle_t *handles);
+    Qnn_ErrorHandle_t (*memDeRegister)(const Qnn_Handle_t *handles, uint32_t count);
+    Qnn_ErrorHandle_t (*deviceGetPlatformInfo)(Qnn_Handle_t log, const QnnDevice_PlatformInfo_t **info);
+    Qnn_ErrorHandle_t (*deviceFreePlatformInfo)(Qnn_Handle_t log, const QnnDevice_PlatformInfo_t *info);
+    Qnn_ErrorHandle_t (*deviceGetInfrastructure)(const QnnHtpDevice_Infrastructure_t **infrastructure);
     Qnn_ErrorHandle_t (*deviceCreate)(Qnn_Handle_t log, const Qnn_Config_t **config, Qnn_Handle_t *device);
     void *slots_41_42[2];
     Qnn_ErrorHandle_t (*deviceFree)(Qnn_Handle_t device);
@@ -281,6 +422,13 @@ QNN_SLOT(graphAddNode, 18);
 QNN_SLOT(graphExecute, 21);
 QNN_SLOT(tensorCreateGraphTensor, 24);
 QNN_SLOT(logFree, 27);
+QNN_SLOT(graphSetConfig, 17);
+QNN_SLOT(profileCreate, 28);
+QNN_SLOT(profileFree, 34);
+QNN_SLOT(memRegister, 35);
+QNN_SLOT(memDeRegister, 36);
+QNN_SLOT(deviceGetPlatformInfo, 37);
+QNN_SLOT(deviceGetInfrastructure, 39);
 QNN_SLOT(deviceCreate, 40);
 QNN_SLOT(deviceFree, 43);
 #undef QNN_SLOT

@@ -49,6 +49,7 @@ static sw_code read_tensor(const reader *r, const char *graph, const Qnn_Tensor_
     if (v->rank == 0 || v->rank > QNN_MAX_RANK || v->dimensions == NULL)
         return SW_FAIL(r->err, SW_BAD_DATA, "%s: graph %s, tensor %s: rank %u, wanted 1 to %d", r->file,
                        graph, out->name, v->rank, QNN_MAX_RANK);
+    out->id = v->id;
     out->rank = v->rank;
     for (uint32_t i = 0; i < v->rank; i++) {
         if (v->dimensions[i] == 0)

@@ -8,6 +8,7 @@
 
 typedef struct sw_binary_tensor {
     const char *name;
+    uint32_t id; /* what a call knows it by */
     uint32_t rank, dims[QNN_MAX_RANK];
     uint32_t qnn_type;    /* Qnn_DataType_t */
     bool known;           /* dtype is its counterpart in the IR */

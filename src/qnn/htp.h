@@ -1,9 +1,13 @@
-/* htp.h: Qualcomm's HTP: its compiler, and its emulator as a device. */
+/* htp.h: Qualcomm's HTP: its compiler, its emulator as a device, and the HTP itself. */
 #ifndef SW_QNN_HTP_H
 #define SW_QNN_HTP_H
 
 #include "device/device.h"
+#include "qnn/group.h"
 #include "qnn/lower.h"
+#include "qnn/perf.h"
+#include "qnn/profile.h"
+#include "qnn/shared_memory.h"
 
 /* The x86-64 emulator as a device ("htp-emulator"). A load lowers and compiles the graph into a context of
  * its own, without weight sharing and with the SLC allocator off (options->slc_allocator is ignored): the
@@ -11,6 +15,26 @@
  * Can't observe. The library is borrowed for the device's life. */
 sw_code sw_htp_device_create(sw_device **out, const sw_qnn_library *library, const sw_soc *soc,
                              const sw_qnn_graph_options *options, sw_error *err) SW_MUST_CHECK;
+
+typedef struct sw_htp_options {
+    sw_htp_perf_mode perf;
+    bool force_slc_off;
+    bool profile;            /* measure every run: sw_htp_device_profiles */
+    const sw_rpcmem *rpcmem; /* NULL: libcdsprpc's, where there is one */
+} sw_htp_options;
+
+/* The HTP as a device ("htp"): runs graphs that were compiled before, from binaries[n], one a shard in the
+ * order of the layers, all of one group (qnn/group.h). binaries and library are borrowed for the device's
+ * life. A load takes the graph of that shard and name, and compares its inputs and outputs with the IR's.
+ * Should the DSP be restarted during a run, everything is made again as it was at first and the run repeated,
+ * once. Can't observe. Errors: those of sw_qnn_open and sw_qnn_group_open. */
+sw_code sw_htp_device_load(sw_device **out, const sw_qnn_library *library, const sw_soc *soc,
+                           const sw_htp_binary *binaries, uint32_t n, const sw_htp_options *options,
+                           sw_error *err) SW_MUST_CHECK;
+
+/* What the device has measured so far, a graph a call. */
+typedef void sw_htp_profile_sink(void *context, uint32_t shard, const char *graph, const sw_profile *profile);
+void sw_htp_device_profiles(const sw_device *device, sw_htp_profile_sink *sink, void *context);
 
 /* What the compiler was given and said of one graph. */
 typedef struct sw_htp_graph_report {

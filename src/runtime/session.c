@@ -1,4 +1,8 @@
-/* session.c: fills a graph's border, executes it, keeps what it hands out. */
+/* session.c: fills a graph's border, executes it, keeps what it hands out.
+ *
+ * All buffers lie in one block, the device's own where it has such memory. A graph reads its cache input as a
+ * dense tensor in the session's cache; how far apart heads lie there depends on the graph's AR length, so the
+ * filled rows are moved when the kind of graph changes: once from a prompt to its reply. */
 #include "runtime/session.h"
 
 #include <stdlib.h>
@@ -15,15 +19,15 @@ typedef struct loaded {
 } loaded;
 
 /* The graphs of one AR length, and their border. What goes to several shards has one buffer, and so has what
- * one shard hands to the next. Buffers live in the session's arena. */
+ * one shard hands to the next. */
 typedef struct kind {
     loaded *shards; /* [n_shards] */
     uint32_t ar_len;
     const sw_tensor *hidden, *cos, *sin, *mask, *logits; /* the first and the last shard's */
     void *hidden_data, *cos_data, *sin_data, *mask_data, *logits_data;
-    int32_t last_row;
-    void **handed; /* [n_shards]: what comes into each; the first is hidden_data */
-    void **fresh;  /* [2 * n_layers] new K and V of layer i at 2 i and 2 i + 1 */
+    int32_t *last_row; /* where a graph has `last` */
+    void **handed;     /* [n_shards]: what comes into each; the first is hidden_data */
+    void **fresh;      /* [2 * n_layers] new K and V of layer i at 2 i and 2 i + 1 */
 } kind;
 
 struct sw_session {
@@ -32,10 +36,13 @@ struct sw_session {
     sw_device *device;
     kind kinds[SW_MAX_KINDS];
     uint32_t n_kinds;
-    uint8_t *cache;      /* [layer][K, V][kv_head][C][head_dim] */
-    size_t row_bytes;    /* head_dim values of the KV type */
-    size_t head_bytes;   /* C rows */
-    size_t tensor_bytes; /* kv_heads heads: one K or V of one layer */
+    uint8_t *block;       /* of all buffers; NULL while they are counted */
+    size_t used;          /* of it, bytes */
+    bool block_is_device; /* whose it is: the device's or the heap's */
+    uint8_t *cache;       /* [layer][K, V], each tensor_bytes: [kv_head][cache_rows][head_dim] */
+    size_t row_bytes;     /* head_dim values of the KV type */
+    size_t tensor_bytes;  /* room for kv_heads heads of C rows: one K or V of one layer */
+    uint32_t cache_rows;  /* of a head: cache positions of the graph that ran last */
     uint32_t filled;
     bool fresh;          /* nothing fed yet: the cache holds the sink alone, or nothing */
     uint32_t *positions; /* [C] */
@@ -81,35 +88,40 @@ static bool parse_kv_name(const char *name, const char *what, uint32_t n_layers,
     return true;
 }
 
-/* A buffer for the tensor of that name, which every shard has or the given one alone. */
-static void *border_buffer(sw_session *s, const sw_graph *graph, const char *name, const sw_tensor **out) {
+/* The next bytes of the block; NULL while its size is only counted. */
+static void *take(sw_session *s, uint64_t bytes) {
+    size_t at = s->used;
+    s->used += ((size_t)bytes + SW_BUFFER_ALIGNMENT - 1) / SW_BUFFER_ALIGNMENT * SW_BUFFER_ALIGNMENT;
+    return s->block != NULL ? s->block + at : NULL;
+}
+
+/* A buffer for the graph's tensor of that name; false where it has none. */
+static bool border_buffer(sw_session *s, const sw_graph *graph, const char *name, const sw_tensor **out,
+                          void **data) {
     uint32_t index = sw_graph_find(graph, name);
-    *out = index != UINT32_MAX ? graph->tensors[index] : NULL;
-    return *out != NULL ? sw_arena_alloc(&s->arena, (size_t)sw_tensor_bytes(*out)) : NULL;
+    if (index == UINT32_MAX) return false;
+    *out = graph->tensors[index];
+    *data = take(s, sw_tensor_bytes(*out));
+    return true;
 }
 
 static sw_code make_buffers(sw_session *s, kind *k, sw_error *err) {
-    uint32_t n_shards = s->decoder->n_shards, n_layers = s->decoder->hparams.n_layers;
+    uint32_t n_shards = s->decoder->n_shards;
     const sw_graph *first = k->shards[0].graph, *last = k->shards[n_shards - 1].graph;
     const sw_tensor *t;
     char name[SW_NAME_BYTES];
-    k->ar_len = first->ar_len;
-    k->handed = sw_arena_array(&s->arena, n_shards, sizeof *k->handed);
-    k->fresh = sw_arena_array(&s->arena, 2 * (size_t)n_layers, sizeof *k->fresh);
-    k->hidden_data = border_buffer(s, first, "hidden_in", &k->hidden);
-    k->cos_data = border_buffer(s, first, "cos", &k->cos);
-    k->sin_data = border_buffer(s, first, "sin", &k->sin);
-    k->mask_data = border_buffer(s, first, "mask", &k->mask);
-    k->logits_data = border_buffer(s, last, "logits", &k->logits);
-    bool ok = k->handed != NULL && k->fresh != NULL && k->hidden_data != NULL && k->cos_data != NULL &&
-              k->sin_data != NULL && k->mask_data != NULL && k->logits_data != NULL;
-    for (uint32_t i = 0; ok && i < n_shards; i++) {
+    k->last_row = take(s, sizeof *k->last_row);
+    bool ok = border_buffer(s, first, "hidden_in", &k->hidden, &k->hidden_data) &&
+              border_buffer(s, first, "cos", &k->cos, &k->cos_data) &&
+              border_buffer(s, first, "sin", &k->sin, &k->sin_data) &&
+              border_buffer(s, first, "mask", &k->mask, &k->mask_data) &&
+              border_buffer(s, last, "logits", &k->logits, &k->logits_data);
+    k->handed[0] = k->hidden_data;
+    for (uint32_t i = 1; ok && i < n_shards; i++) {
         const sw_graph *graph = k->shards[i].graph;
-        k->handed[i] =
-            i == 0 ? k->hidden_data : border_buffer(s, graph, sw_graph_first_input(graph, name), &t);
-        ok = k->handed[i] != NULL;
+        ok = border_buffer(s, graph, sw_graph_first_input(graph, name), &t, &k->handed[i]);
     }
-    return ok ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for its inputs and outputs", first->name);
+    return ok ? SW_OK : SW_FAIL(err, SW_BAD_DATA, "%s: an input or output is missing", first->name);
 }
 
 static sw_code bind_input(sw_session *s, kind *k, const sw_graph *graph, const sw_tensor *t, sw_binding *b,
@@ -125,9 +137,9 @@ static sw_code bind_input(sw_session *s, kind *k, const sw_graph *graph, const s
     else if (strcmp(t->name, "mask") == 0)
         b->data = k->mask_data;
     else if (strcmp(t->name, "last") == 0)
-        b->data = &k->last_row;
+        b->data = k->last_row;
     else if (parse_kv_name(t->name, "cache", s->decoder->hparams.n_layers, &slot))
-        *b = (sw_binding){s->cache + slot * s->tensor_bytes, s->head_bytes};
+        b->data = s->cache != NULL ? s->cache + slot * s->tensor_bytes : NULL;
     else
         return SW_FAIL(err, SW_BAD_DATA, "%s: unknown input `%s`", graph->name, t->name);
     return SW_OK;
@@ -140,9 +152,7 @@ static sw_code bind_output(sw_session *s, kind *k, const sw_graph *graph, const 
     if (strcmp(t->name, sw_graph_last_output(graph, n_layers, last)) == 0) {
         b->data = graph->end_layer == n_layers ? k->logits_data : k->handed[graph->shard + 1];
     } else if (parse_kv_name(t->name, "new", n_layers, &slot)) {
-        b->data = k->fresh[slot] = sw_arena_alloc(&s->arena, (size_t)sw_tensor_bytes(t));
-        if (b->data == NULL)
-            return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for `%s`", graph->name, t->name);
+        b->data = k->fresh[slot] = take(s, sw_tensor_bytes(t));
     } else {
         return SW_FAIL(err, SW_BAD_DATA, "%s: unknown output `%s`", graph->name, t->name);
     }
@@ -152,10 +162,6 @@ static sw_code bind_output(sw_session *s, kind *k, const sw_graph *graph, const 
 /* Gives each border tensor of a graph its buffer. */
 static sw_code bind(sw_session *s, kind *k, loaded *g, sw_error *err) {
     const sw_graph *graph = g->graph;
-    g->inputs = sw_arena_array(&s->arena, graph->n_inputs, sizeof *g->inputs);
-    g->outputs = sw_arena_array(&s->arena, graph->n_outputs, sizeof *g->outputs);
-    if (g->inputs == NULL || g->outputs == NULL)
-        return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", graph->name);
     for (uint32_t i = 0; i < graph->n_inputs; i++)
         SW_TRY(bind_input(s, k, graph, graph->tensors[graph->inputs[i]], &g->inputs[i], err));
     for (uint32_t i = 0; i < graph->n_outputs; i++)
@@ -163,29 +169,72 @@ static sw_code bind(sw_session *s, kind *k, loaded *g, sw_error *err) {
     return SW_OK;
 }
 
-static sw_code load_kind(sw_session *s, uint32_t index, sw_error *err) {
-    kind *k = &s->kinds[s->n_kinds++];
+static sw_code make_kind(sw_session *s, uint32_t index, sw_error *err) {
+    kind *k = &s->kinds[index];
     uint32_t n_shards = s->decoder->n_shards;
     k->shards = sw_arena_array(&s->arena, n_shards, sizeof *k->shards);
-    if (k->shards == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    for (uint32_t i = 0; i < n_shards; i++) k->shards[i].graph = sw_decoder_graph(s->decoder, i, index);
-    SW_TRY(make_buffers(s, k, err));
+    k->handed = sw_arena_array(&s->arena, n_shards, sizeof *k->handed);
+    k->fresh = sw_arena_array(&s->arena, 2 * (size_t)s->decoder->hparams.n_layers, sizeof *k->fresh);
+    if (k->shards == NULL || k->handed == NULL || k->fresh == NULL)
+        return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    s->n_kinds++;
     for (uint32_t i = 0; i < n_shards; i++) {
         loaded *g = &k->shards[i];
-        SW_TRY(bind(s, k, g, err));
-        SW_TRY(s->device->ops->load(s->device, g->graph, &g->program, err));
+        g->graph = sw_decoder_graph(s->decoder, i, index);
+        g->inputs = sw_arena_array(&s->arena, g->graph->n_inputs, sizeof *g->inputs);
+        g->outputs = sw_arena_array(&s->arena, g->graph->n_outputs, sizeof *g->outputs);
+        if (g->inputs == NULL || g->outputs == NULL)
+            return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", g->graph->name);
     }
+    k->ar_len = k->shards[0].graph->ar_len;
+    return SW_OK;
+}
+
+/* Deals out the block; with block NULL, counts what it has to hold. */
+static sw_code lay_out(sw_session *s, sw_error *err) {
+    s->used = 0;
+    s->cache = take(s, 2 * (uint64_t)s->decoder->hparams.n_layers * s->tensor_bytes);
+    for (uint32_t i = 0; i < s->n_kinds; i++) {
+        SW_TRY(make_buffers(s, &s->kinds[i], err));
+        for (uint32_t k = 0; k < s->decoder->n_shards; k++)
+            SW_TRY(bind(s, &s->kinds[i], &s->kinds[i].shards[k], err));
+    }
+    return SW_OK;
+}
+
+static sw_code make_block(sw_session *s, sw_error *err) {
+    SW_TRY(lay_out(s, err));
+    if (s->device->ops->allocate != NULL) s->block = s->device->ops->allocate(s->device, s->used);
+    s->block_is_device = s->block != NULL;
+    if (s->block == NULL) s->block = aligned_alloc(SW_BUFFER_ALIGNMENT, s->used);
+    if (s->block == NULL)
+        return SW_FAIL(err, SW_NO_MEMORY,
+                       "no memory for %u positions of KV cache, inputs and outputs: %zu bytes",
+                       s->decoder->context_len, s->used);
+    if (!s->block_is_device) memset(s->block, 0, s->used);
+    return lay_out(s, err);
+}
+
+static sw_code load(sw_session *s, sw_error *err) {
+    for (uint32_t i = 0; i < sw_decoder_kinds(s->decoder); i++) SW_TRY(make_kind(s, i, err));
+    SW_TRY(make_block(s, err));
+    for (uint32_t i = 0; i < s->n_kinds; i++)
+        for (uint32_t k = 0; k < s->decoder->n_shards; k++) {
+            loaded *g = &s->kinds[i].shards[k];
+            SW_TRY(s->device->ops->load(s->device, g->graph, &g->program, err));
+        }
     return SW_OK;
 }
 
 static void place_sink(sw_session *s) {
     const sw_sink *sink = &s->decoder->sink;
     const uint8_t *rows = sink->kv;
-    size_t bytes = sink->n_tokens * s->row_bytes;
+    size_t bytes = sink->n_tokens * s->row_bytes, head_bytes = s->decoder->context_len * s->row_bytes;
+    s->cache_rows = s->decoder->context_len;
     for (size_t head = 0;
          bytes > 0 && head < 2 * (size_t)s->decoder->hparams.n_layers * s->decoder->hparams.n_kv_heads;
          head++)
-        memcpy(s->cache + head * s->head_bytes, rows + head * bytes, bytes);
+        memcpy(s->cache + head * head_bytes, rows + head * bytes, bytes);
 }
 
 sw_code sw_session_create(sw_session **out, const sw_decoder *decoder, sw_device *device, sw_error *err) {
@@ -195,15 +244,9 @@ sw_code sw_session_create(sw_session **out, const sw_decoder *decoder, sw_device
     if (s == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     s->decoder = decoder, s->device = device;
     s->row_bytes = h->head_dim * sw_dtype_bytes(sw_decoder_kv_type(decoder));
-    s->head_bytes = s->row_bytes * decoder->context_len;
-    s->tensor_bytes = s->head_bytes * h->n_kv_heads;
-    s->cache = sw_arena_array(&s->arena, 2 * (size_t)h->n_layers, s->tensor_bytes);
+    s->tensor_bytes = s->row_bytes * decoder->context_len * h->n_kv_heads;
     s->positions = sw_arena_array(&s->arena, decoder->context_len, sizeof *s->positions);
-    sw_code code = SW_OK;
-    if (s->cache == NULL || s->positions == NULL)
-        code = SW_FAIL(err, SW_NO_MEMORY, "no memory for a KV cache of %u positions: %zu bytes",
-                       decoder->context_len, 2 * h->n_layers * s->tensor_bytes);
-    for (uint32_t i = 0; i < sw_decoder_kinds(decoder) && code == SW_OK; i++) code = load_kind(s, i, err);
+    sw_code code = s->positions != NULL ? load(s, err) : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     if (code != SW_OK) {
         sw_session_destroy(s);
         return code;
@@ -216,11 +259,15 @@ sw_code sw_session_create(sw_session **out, const sw_decoder *decoder, sw_device
 
 void sw_session_destroy(sw_session *session) {
     if (session == NULL) return;
-    for (uint32_t i = 0; i < session->n_kinds; i++) {
-        const kind *k = &session->kinds[i];
-        for (uint32_t shard = 0; k->shards != NULL && shard < session->decoder->n_shards; shard++)
-            if (k->shards[shard].program != NULL) session->device->ops->unload(k->shards[shard].program);
-    }
+    for (uint32_t i = 0; i < session->n_kinds; i++)
+        for (uint32_t k = 0; k < session->decoder->n_shards; k++) {
+            sw_program *program = session->kinds[i].shards[k].program;
+            if (program != NULL) session->device->ops->unload(program);
+        }
+    if (session->block_is_device)
+        session->device->ops->release(session->device, session->block);
+    else
+        free(session->block);
     sw_arena_free(&session->arena);
     free(session);
 }
@@ -237,22 +284,41 @@ static kind *choose(sw_session *s, size_t n_left) {
     return best;
 }
 
+/* Moves the cache's filled rows to where heads of that many rows want them, head by head, in the order in
+ * which none is overwritten before it is moved. */
+static void set_cache_rows(sw_session *s, uint32_t rows) {
+    const sw_hparams *h = &s->decoder->hparams;
+    if (rows == s->cache_rows || rows == 0) return; /* 0: that graph reads no cache */
+    for (uint32_t slot = 0; slot < 2 * h->n_layers; slot++)
+        for (uint32_t i = 1; i < h->n_kv_heads; i++) {
+            uint32_t head = rows < s->cache_rows ? i : h->n_kv_heads - i;
+            uint8_t *tensor = s->cache + slot * s->tensor_bytes;
+            memmove(tensor + head * rows * s->row_bytes, tensor + head * s->cache_rows * s->row_bytes,
+                    s->filled * s->row_bytes);
+        }
+    s->cache_rows = rows;
+}
+
 static sw_code run(sw_session *s, kind *k, const int32_t *ids, uint32_t n_ids, sw_error *err) {
     const sw_hparams *h = &s->decoder->hparams;
     SW_TRY(sw_border_fill_hidden(k->hidden, s->decoder->embedding, ids, n_ids, k->hidden_data, err));
     for (uint32_t i = 0; i < n_ids; i++) s->positions[i] = s->filled + i;
     sw_border_fill_rotary(k->cos, k->sin, h->rope_theta, s->positions, n_ids, k->cos_data, k->sin_data);
     sw_border_fill_mask(k->mask, s->filled, k->mask_data);
-    k->last_row = (int32_t)n_ids - 1;
+    *k->last_row = (int32_t)n_ids - 1;
+    set_cache_rows(s, s->decoder->context_len - k->ar_len);
     for (uint32_t i = 0; i < s->decoder->n_shards; i++) {
         loaded *g = &k->shards[i];
         SW_TRY(s->device->ops->execute(g->program, g->inputs, g->outputs, s->observer, s->observer_context,
                                        err));
     }
+    /* The new rows may not have room behind a head's: then heads move as far apart as they ever do. */
+    if (s->filled + n_ids > s->cache_rows) set_cache_rows(s, s->decoder->context_len);
     size_t fresh_head = k->ar_len * s->row_bytes;
     for (uint32_t slot = 0; slot < 2 * h->n_layers; slot++) {
         for (uint32_t head = 0; head < h->n_kv_heads; head++) {
-            uint8_t *to = s->cache + slot * s->tensor_bytes + head * s->head_bytes + s->filled * s->row_bytes;
+            uint8_t *to =
+                s->cache + slot * s->tensor_bytes + ((size_t)head * s->cache_rows + s->filled) * s->row_bytes;
             memcpy(to, (const uint8_t *)k->fresh[slot] + head * fresh_head, n_ids * s->row_bytes);
         }
     }

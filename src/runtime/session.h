@@ -1,10 +1,11 @@
 /* session.h: a decoder on a device, with its KV cache: token ids in, logits out.
  *
- * One cache for each K and V: [layer][K, V][kv_head][C][head_dim], C = context length, in the graphs' KV
- * type. A graph of AR length n reads its first C - n positions in place; after a call the rows of its new
- * entries that are not padding are written behind the filled ones. So all graphs read what any of them wrote.
- * A decoder with a sink has its first positions filled from the start: prompts that begin with the sink's
- * tokens don't repeat them, others go behind them.
+ * One cache for each K and V, [layer][K, V][kv_head][rows][head_dim], in the graphs' KV type. A graph of AR
+ * length n reads it in place, as a dense tensor of C - n rows a head, C = context length; after a call the
+ * rows of its new entries that are not padding are written behind the filled ones. So all graphs read what
+ * any of them wrote. Where the device has memory of its own, all buffers are in it. A decoder with a sink has
+ * its first positions filled from the start: prompts that begin with the sink's tokens don't repeat them,
+ * others go behind them.
  *
  * Shards run one after another; what one hands out is what the next gets, in one buffer.
  *

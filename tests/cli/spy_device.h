@@ -107,7 +107,12 @@ static inline void spy_destroy(sw_device *device) {
     (void)device; /* the test's, as the inner one */
 }
 
-static const sw_device_ops spy_ops = {"spy", spy_supports, spy_load, spy_execute, spy_unload, spy_destroy};
+static const sw_device_ops spy_ops = {.name = "spy",
+                                      .supports = spy_supports,
+                                      .load = spy_load,
+                                      .execute = spy_execute,
+                                      .unload = spy_unload,
+                                      .destroy = spy_destroy};
 
 static inline void spy_create(spy_device *spy, sw_device *inner) {
     memset(spy, 0, sizeof *spy);
