@@ -6,12 +6,11 @@
 #include "cli/self_check.h"
 #include "graph/verify.h"
 
-static sw_code run_bundle(const sw_options *options, const sw_bundle *bundle, sw_error *err) {
+static sw_code run_bundle(const sw_options *options, sw_bundle *bundle, sw_error *err) {
     sw_pool *pool = NULL;
     sw_device *device = NULL;
     sw_code code = sw_pool_create(&pool, options->threads, err);
-    if (code == SW_OK)
-        code = sw_cli_open_device(options, &bundle->manifest, options->run_on, pool, &device, err);
+    if (code == SW_OK) code = sw_cli_open_device(options, bundle, options->run_on, pool, &device, err);
     if (code == SW_OK) code = sw_self_check(&bundle->decoder, device, err);
     if (code == SW_OK) printf("%s: two prompts, two answers on %s\n", options->operand, device->ops->name);
     if (device != NULL) device->ops->destroy(device);

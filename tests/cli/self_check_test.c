@@ -90,7 +90,12 @@ static void destroy(sw_device *d) {
     (void)d;
 }
 
-static const sw_device_ops faulty_ops = {"faulty", supports, load, execute, unload, destroy};
+static const sw_device_ops faulty_ops = {.name = "faulty",
+                                         .supports = supports,
+                                         .load = load,
+                                         .execute = execute,
+                                         .unload = unload,
+                                         .destroy = destroy};
 
 static void faults_are_found(void **state) {
     (void)state;
