@@ -1,0 +1,120 @@
+/* int_isa.c: the scalar variant of the integer inner loops, the forms of weights, and the choice of a
+ * variant.
+ */
+#include "cpu/int_isa.h"
+
+#include <string.h>
+
+void sw_nibbles_pack(size_t k, const int8_t *w, uint8_t *out) {
+    memset(out, 0x88, sw_nibbles_bytes(k));
+    for (size_t t = 0; t < k; t++) {
+        uint8_t *byte = out + t / 64 * 32 + t % 32;
+        const unsigned q = (unsigned)(w[t] + 8) & 15;
+        *byte = (uint8_t)(t % 64 < 32 ? (*byte & 0xf0u) | q : (*byte & 0x0fu) | q << 4);
+    }
+}
+
+/* x as 16-bit values. */
+static void load_x(size_t k, bool wide, const void *x, void *out) {
+    uint16_t *to = out;
+    for (size_t t = 0; t < k; t++) to[t] = wide ? ((const uint16_t *)x)[t] : ((const uint8_t *)x)[t];
+    memset(to + k, 0, sw_int_x_bytes(k) - 2 * k);
+}
+
+static void row_sums(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int32_t *out) {
+    for (size_t j = 0; j < n; j++) {
+        int32_t sum = 0;
+        for (size_t t = 0; t < k; t++) sum += (int8_t)((uint8_t)w[j * w_stride + t] ^ flip);
+        out[j] = sum;
+    }
+}
+
+static int32_t sum_of(int64_t sum, bool wide) {
+    return (int32_t)(wide ? sum >> 8 : sum);
+}
+
+static void dot(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const int8_t *w, size_t w_stride,
+                uint8_t flip, const int32_t *w_sums, int32_t *out, size_t out_stride) {
+    (void)w_sums;
+    for (size_t i = 0; i < n_x; i++) {
+        const uint16_t *xi = (const uint16_t *)x + i * sw_int_x_bytes(k) / 2;
+        for (size_t j = 0; j < n_w; j++) {
+            int64_t sum = 0;
+            for (size_t t = 0; t < k; t++) sum += xi[t] * (int8_t)((uint8_t)w[j * w_stride + t] ^ flip);
+            out[i * out_stride + j] = sum_of(sum, wide);
+        }
+    }
+}
+
+static void dot_nibbles(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const uint8_t *w,
+                        const int32_t *w_sums, int32_t *out, size_t out_stride) {
+    (void)w_sums;
+    for (size_t i = 0; i < n_x; i++) {
+        const uint16_t *xi = (const uint16_t *)x + i * sw_int_x_bytes(k) / 2;
+        for (size_t j = 0; j < n_w; j++) {
+            const uint8_t *row = w + j * sw_nibbles_bytes(k);
+            int64_t sum = 0;
+            for (size_t t = 0; t < k; t++) {
+                const int byte = row[t / 64 * 32 + t % 32];
+                sum += xi[t] * ((t % 64 < 32 ? byte & 15 : byte >> 4) - 8);
+            }
+            out[i * out_stride + j] = sum_of(sum, wide);
+        }
+    }
+}
+
+static void pack_rows(size_t n, size_t k, const int8_t *w, size_t w_stride, int8_t *panel) {
+    memset(panel, 0, sw_int_panel_bytes(k));
+    for (size_t c = 0; c < n; c++)
+        for (size_t t = 0; t < k; t++) panel[t / 4 * 4 * SW_INT_COLS + 4 * c + t % 4] = w[c * w_stride + t];
+}
+
+static void pack_columns(size_t n, size_t k, const uint8_t *w, size_t w_stride, uint8_t flip, int8_t *panel) {
+    memset(panel, 0, sw_int_panel_bytes(k));
+    for (size_t t = 0; t < k; t++)
+        for (size_t c = 0; c < n; c++)
+            panel[t / 4 * 4 * SW_INT_COLS + 4 * c + t % 4] = (int8_t)(w[t * w_stride + c] ^ flip);
+}
+
+static void tile(size_t rows, const void *x, bool wide, size_t k, const int8_t *panel, const int32_t *w_sums,
+                 int32_t *out) {
+    (void)w_sums;
+    for (size_t r = 0; r < rows; r++) {
+        const uint16_t *xr = (const uint16_t *)x + r * sw_int_x_bytes(k) / 2;
+        int64_t sums[SW_INT_COLS] = {0};
+        for (size_t t = 0; t < k; t++)
+            for (size_t c = 0; c < SW_INT_COLS; c++)
+                sums[c] += xr[t] * panel[t / 4 * 4 * SW_INT_COLS + 4 * c + t % 4];
+        for (size_t c = 0; c < SW_INT_COLS; c++) out[r * SW_INT_COLS + c] = sum_of(sums[c], wide);
+    }
+}
+
+static void requantize(size_t n, const int32_t *sums, sw_int_scaling s, bool wide, int32_t offset, void *y) {
+    const int32_t max = wide ? UINT16_MAX : UINT8_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t sum =
+            (int32_t)((uint32_t)sums[i] + (uint32_t)s.share[i]); /* fits: |x + offset| < 2^16 */
+        const double v = ((double)(sum >> s.shift[i]) + (double)s.half[i]) * (double)s.step[i] + 0.5 - offset;
+        const int32_t q = !(v > 0) ? 0 : v >= max ? max : (int32_t)v;
+        if (wide)
+            ((uint16_t *)y)[i] = (uint16_t)q;
+        else
+            ((uint8_t *)y)[i] = (uint8_t)q;
+    }
+}
+
+const sw_int_isa sw_int_scalar = {SW_ISA_SCALAR, load_x,       row_sums, dot,       dot_nibbles,
+                                  pack_rows,     pack_columns, tile,     requantize};
+
+const sw_int_isa *const sw_int_variants[] = {
+#if defined(__x86_64__)
+    &sw_int_avx512, &sw_int_avx2,
+#endif
+    &sw_int_scalar};
+const size_t sw_int_variant_count = sizeof sw_int_variants / sizeof *sw_int_variants;
+
+const sw_int_isa *sw_int_best(void) {
+    size_t i = 0;
+    while (!sw_cpu_has(sw_int_variants[i]->needs)) i++;
+    return sw_int_variants[i];
+}
