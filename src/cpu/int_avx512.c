@@ -62,31 +62,37 @@ INLINE __m512i load_nibbles(const uint8_t *w, size_t t) {
     return _mm512_and_si512(_mm512_srlv_epi16(both, shifts), _mm512_set1_epi8(15));
 }
 
-/* n_w rows of w, n_x rows of x of `planes` planes; all three are constants at each call. */
+/* n_w rows of w, n_x rows of x of `planes` planes; all three are constants at each call. One row of w after
+ * the other, so that memory is read in its order; ahead of it, since the processor's own prefetch ends with a
+ * page.
+ */
+enum { PREFETCH = 2048 };
+
 INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, const bool nibbles,
                      const uint8_t *x, const void *w, size_t w_stride, uint8_t flip, size_t k, int32_t *out,
                      size_t out_stride) {
-    __m512i sums[3 * 2][4], row[4];
-    __m512i x_sums[3 * 2];
-    const __m512i flips = _mm512_set1_epi8((char)flip), eight = _mm512_set1_epi8(8);
-    const size_t plane = plane_bytes(k);
+    __m512i sums[3 * 2][4], x_sums[3 * 2];
+    const __m512i flips = _mm512_set1_epi8((char)flip);
+    const size_t plane = plane_bytes(k), step = (3 - planes) * plane; /* a u8 row has an empty plane */
     UNROLL for (size_t p = 0; p < 6; p++) {
-        x_sums[p] = _mm512_setzero_si512();
         UNROLL for (size_t j = 0; j < 4; j++) sums[p][j] = _mm512_setzero_si512();
     }
-    for (size_t t = 0; t < k; t += LANES) {
-        UNROLL for (size_t j = 0; j < n_w; j++) {
-            if (nibbles)
-                row[j] = load_nibbles((const uint8_t *)w + j * w_stride, t);
-            else /* a flip of what is past the end meets zeros of x */
-                row[j] = _mm512_xor_si512(load_bytes((const int8_t *)w + j * w_stride, t, k), flips);
+    UNROLL for (size_t j = 0; j < n_w; j++) {
+        const char *row = (const char *)w + j * w_stride;
+        for (size_t t = 0; t < k; t += LANES) {
+            _mm_prefetch(row + (nibbles ? t / 2 : t) + PREFETCH, _MM_HINT_T0);
+            const __m512i q = nibbles
+                                  ? load_nibbles((const uint8_t *)row, t) /* flips past the end meet zeros */
+                                  : _mm512_xor_si512(load_bytes((const int8_t *)row, t, k), flips);
+            UNROLL for (size_t p = 0; p < n_x * planes; p++) sums[p][j] =
+                _mm512_dpbusd_epi32(sums[p][j], _mm512_load_si512(x + p * step + t), q);
         }
-        UNROLL for (size_t p = 0; p < n_x * planes; p++) {
-            const __m512i v =
-                _mm512_load_si512(x + p * (3 - planes) * plane + t); /* a u8 row has an empty plane */
-            if (nibbles) x_sums[p] = _mm512_dpbusd_epi32(x_sums[p], v, eight);
-            UNROLL for (size_t j = 0; j < n_w; j++) sums[p][j] = _mm512_dpbusd_epi32(sums[p][j], v, row[j]);
-        }
+    }
+    for (size_t p = 0; nibbles && p < n_x * planes; p++) { /* nibbles are 8 too high */
+        x_sums[p] = _mm512_setzero_si512();
+        for (size_t t = 0; t < k; t += LANES)
+            x_sums[p] =
+                _mm512_dpbusd_epi32(x_sums[p], _mm512_load_si512(x + p * step + t), _mm512_set1_epi8(8));
     }
     UNROLL for (size_t i = 0; i < n_x; i++) {
         __m128i total[2];
