@@ -73,6 +73,37 @@ static sw_code check_indices(const sw_op_call *call, sw_error *err) {
     return SW_OK;
 }
 
+static sw_code run_step(sw_program *p, const sw_step *step, sw_error *err) {
+    sw_op_call call = step->call;
+    const sw_op *op = call.op;
+    for (uint32_t j = 0; j < op->n_inputs; j++) {
+        call.in_data[j] = p->values[op->inputs[j]];
+        call.in_head_stride[j] = p->head_strides[op->inputs[j]];
+    }
+    call.out_data = p->storage[op->outputs[0]];
+    if (op->type == SW_OP_GATHER) SW_TRY(check_indices(&call, err));
+    step->kernel->run(&call);
+    p->values[op->outputs[0]] = call.out_data;
+    return SW_OK;
+}
+
+/* One step an op, every tensor seen while it lives. */
+static sw_code run_observed(sw_program *p, sw_observer *observer, void *context, sw_error *err) {
+    const sw_graph *graph = p->graph;
+    for (uint32_t t = 0; t < graph->n_tensors; t++)
+        if (graph->tensors[t]->kind == SW_TENSOR_NATIVE) p->values[t] = NULL;
+    for (uint32_t i = 0; i < graph->n_ops; i++) {
+        const sw_op *op = &graph->ops[i];
+        SW_TRY(run_step(p, &p->steps[i], err));
+        observer(context, graph, op, p->values);
+        for (uint32_t j = 0; j < op->n_inputs + op->n_outputs; j++) {
+            uint32_t t = j < op->n_inputs ? op->inputs[j] : op->outputs[0];
+            if (graph->tensors[t]->kind == SW_TENSOR_NATIVE && p->last_use[t] == i) p->values[t] = NULL;
+        }
+    }
+    return SW_OK;
+}
+
 static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding *outputs,
                        sw_observer *observer, void *observer_context, sw_error *err) {
     const sw_graph *graph = p->graph;
@@ -83,25 +114,14 @@ static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding
         p->storage[graph->outputs[i]] = outputs[i].data;
         p->values[graph->outputs[i]] = NULL;
     }
-
-    for (uint32_t i = 0; i < graph->n_ops; i++) {
-        const sw_step *step = &p->steps[i];
-        sw_op_call call = step->call;
-        const sw_op *op = call.op;
-        for (uint32_t j = 0; j < op->n_inputs; j++) {
-            call.in_data[j] = p->values[op->inputs[j]];
-            call.in_head_stride[j] = p->head_strides[op->inputs[j]];
-        }
-        call.out_data = p->storage[op->outputs[0]];
-        if (op->type == SW_OP_GATHER) SW_TRY(check_indices(&call, err));
-        step->kernel->run(&call);
-        p->values[op->outputs[0]] = call.out_data;
-        if (observer != NULL) observer(observer_context, graph, op, p->values);
-
-        for (uint32_t j = 0; j < op->n_inputs + op->n_outputs; j++) {
-            uint32_t t = j < op->n_inputs ? op->inputs[j] : op->outputs[0];
-            if (graph->tensors[t]->kind == SW_TENSOR_NATIVE && p->last_use[t] == i) p->values[t] = NULL;
-        }
+    if (observer != NULL) return run_observed(p, observer, observer_context, err);
+    for (uint32_t i = 0; i < p->n_run; i++) {
+        const sw_step *step = p->run[i];
+        const sw_op *op = step->call.op;
+        if (step->hands_on)
+            p->values[op->outputs[0]] = p->values[op->inputs[0]];
+        else
+            SW_TRY(run_step(p, step, err));
     }
     return SW_OK;
 }

@@ -163,9 +163,9 @@ static void row_sums(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8
 }
 
 /* Eight rows of w, eight terms of four bytes: a transposed matrix of 32-bit pieces. */
-INLINE void pack_8x8(const int8_t *w, size_t w_stride, int8_t *panel) {
+INLINE void pack_8x8(const int8_t *w, size_t w_stride, __m256i flips, int8_t *panel) {
     __m256i r[8], s[8];
-    UNROLL for (size_t i = 0; i < 8; i++) r[i] = load256(w + i * w_stride);
+    UNROLL for (size_t i = 0; i < 8; i++) r[i] = _mm256_xor_si256(load256(w + i * w_stride), flips);
     UNROLL for (size_t i = 0; i < 8; i += 2) {
         s[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
         s[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
@@ -184,12 +184,13 @@ INLINE void pack_8x8(const int8_t *w, size_t w_stride, int8_t *panel) {
     }
 }
 
-static void pack_rows(size_t n, size_t k, const int8_t *w, size_t w_stride, int8_t *panel) {
+static void pack_rows(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int8_t *panel) {
+    const __m256i flips = _mm256_set1_epi8((char)flip);
     size_t t = 0;
     for (; n == SW_INT_COLS && t + 32 <= k; t += 32)
         UNROLL for (size_t c = 0; c < SW_INT_COLS; c += 8)
-            pack_8x8(w + c * w_stride + t, w_stride, panel + t * SW_INT_COLS + 4 * c);
-    if (t < k) sw_int_scalar.pack_rows(n, k - t, w + t, w_stride, panel + t * SW_INT_COLS);
+            pack_8x8(w + c * w_stride + t, w_stride, flips, panel + t * SW_INT_COLS + 4 * c);
+    if (t < k) sw_int_scalar.pack_rows(n, k - t, w + t, w_stride, flip, panel + t * SW_INT_COLS);
 }
 
 /* Four rows of w, 16 columns. */
@@ -213,6 +214,18 @@ static void pack_columns(size_t n, size_t k, const uint8_t *w, size_t w_stride, 
             pack_4x16(w + t * w_stride + c, w_stride, flips, panel + t * SW_INT_COLS + 4 * c);
     if (t < k)
         sw_int_scalar.pack_columns(n, k - t, w + t * w_stride, w_stride, flip, panel + t * SW_INT_COLS);
+}
+
+static void panel_sums(size_t k, const int8_t *panel, int32_t *out) {
+    const __m256i ones8 = _mm256_set1_epi8(1), ones16 = _mm256_set1_epi16(1);
+    for (size_t c = 0; c < SW_INT_COLS; c += 8) {
+        __m256i sum = _mm256_setzero_si256();
+        for (size_t t = 0; t < k; t += 4) /* 1 * two values of s8 fit int16 */
+            sum = _mm256_add_epi32(
+                sum, _mm256_madd_epi16(_mm256_maddubs_epi16(ones8, load256(panel + t * SW_INT_COLS + 4 * c)),
+                                       ones16));
+        _mm256_storeu_si256((__m256i *)(void *)(out + c), sum);
+    }
 }
 
 /* `rows` rows and 8 of the panel's columns, whose sums are two lanes each: [r][4 columns][2]. */
@@ -309,8 +322,8 @@ static void requantize(size_t n, const int32_t *sums, sw_int_scaling s, bool wid
     if (i < n) sw_int_scalar.requantize(n - i, sums + i, rest, wide, offset, (char *)y + i * (wide ? 2 : 1));
 }
 
-const sw_int_isa sw_int_avx2 = {SW_ISA_AVX2, load_x,       row_sums, dot,       dot_nibbles,
-                                pack_rows,   pack_columns, tile,     requantize};
+const sw_int_isa sw_int_avx2 = {SW_ISA_AVX2, load_x,       row_sums,   dot,  dot_nibbles,
+                                pack_rows,   pack_columns, panel_sums, tile, requantize};
 
 #else
 typedef int sw_no_avx2_integers_here; /* ISO C wants a declaration */

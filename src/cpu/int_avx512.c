@@ -168,8 +168,8 @@ static void row_sums(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8
 }
 
 /* Bound by memory: AVX2's will do. */
-static void pack_rows(size_t n, size_t k, const int8_t *w, size_t w_stride, int8_t *panel) {
-    sw_int_avx2.pack_rows(n, k, w, w_stride, panel);
+static void pack_rows(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int8_t *panel) {
+    sw_int_avx2.pack_rows(n, k, w, w_stride, flip, panel);
 }
 
 static void pack_columns(size_t n, size_t k, const uint8_t *w, size_t w_stride, uint8_t flip, int8_t *panel) {
@@ -260,8 +260,8 @@ static void requantize(size_t n, const int32_t *sums, sw_int_scaling s, bool wid
     }
 }
 
-const sw_int_isa sw_int_avx512 = {SW_ISA_AVX512, load_x,       row_sums, dot,       dot_nibbles,
-                                  pack_rows,     pack_columns, tile,     requantize};
+const sw_int_isa sw_int_avx512 = {SW_ISA_AVX512, load_x,       row_sums, dot,  dot_nibbles,
+                                  pack_rows,     pack_columns, NULL,     tile, requantize};
 
 #else
 typedef int sw_no_avx512_integers_here; /* ISO C wants a declaration */

@@ -63,10 +63,11 @@ static void dot_nibbles(size_t n_x, const void *x, bool wide, size_t n_w, size_t
     }
 }
 
-static void pack_rows(size_t n, size_t k, const int8_t *w, size_t w_stride, int8_t *panel) {
+static void pack_rows(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int8_t *panel) {
     memset(panel, 0, sw_int_panel_bytes(k));
     for (size_t c = 0; c < n; c++)
-        for (size_t t = 0; t < k; t++) panel[t / 4 * 4 * SW_INT_COLS + 4 * c + t % 4] = w[c * w_stride + t];
+        for (size_t t = 0; t < k; t++)
+            panel[t / 4 * 4 * SW_INT_COLS + 4 * c + t % 4] = (int8_t)((uint8_t)w[c * w_stride + t] ^ flip);
 }
 
 static void pack_columns(size_t n, size_t k, const uint8_t *w, size_t w_stride, uint8_t flip, int8_t *panel) {

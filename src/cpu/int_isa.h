@@ -47,10 +47,13 @@ typedef struct sw_int_isa {
                         const int32_t *w_sums, int32_t *out, size_t out_stride);
 
     /* A panel (see sw_int_panel_bytes) of n <= SW_INT_COLS rows of w; aligned to 64. */
-    void (*pack_rows)(size_t n, size_t k, const int8_t *w, size_t w_stride, int8_t *panel);
+    void (*pack_rows)(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int8_t *panel);
 
     /* A panel of n <= SW_INT_COLS columns of w [k rows, w_stride bytes apart]. */
     void (*pack_columns)(size_t n, size_t k, const uint8_t *w, size_t w_stride, uint8_t flip, int8_t *panel);
+
+    /* The sums of a panel's columns. NULL in a variant whose loops don't look at w_sums. */
+    void (*panel_sums)(size_t k, const int8_t *panel, int32_t *out);
 
     /* Many rows of x: out[r * SW_INT_COLS + c] = S of x row r and panel column c. rows <= SW_INT_ROWS, half
      * of it if wide. w_sums [SW_INT_COLS]. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/fuse.h"
 #include "cpu/plan.h"
 #include "cpu/program.h"
 
@@ -43,6 +44,7 @@ static sw_code choose_kernels(sw_program *p, uint32_t *first_use, sw_error *err)
     for (uint32_t i = 0; i < graph->n_ops; i++) {
         const sw_op *op = &graph->ops[i];
         sw_step *step = &p->steps[i];
+        step->index = i;
         SW_TRY(sw_op_call_init(&step->call, graph, op, err));
         step->call.silu_input = find_silu_input(graph, op, first_use);
         step->kernel = sw_kernel_find(&step->call, err);
@@ -128,10 +130,16 @@ static sw_code prepare(sw_program *p, sw_error *err) {
         size_t wish = step->kernel->scratch_bytes != NULL ? step->kernel->scratch_bytes(&step->call) : 0;
         if (wish > scratch_bytes) scratch_bytes = wish;
     }
+    for (uint32_t i = 0; i < p->n_run; i++) { /* some of the same steps, and those that stand for several */
+        size_t wish =
+            p->run[i]->kernel->scratch_bytes != NULL ? p->run[i]->kernel->scratch_bytes(&p->run[i]->call) : 0;
+        if (wish > scratch_bytes) scratch_bytes = wish;
+    }
     p->scratch = sw_arena_alloc(&p->arena, scratch_bytes);
     if (p->scratch == NULL)
         return SW_FAIL(err, SW_NO_MEMORY, "no memory for %zu bytes of scratch", scratch_bytes);
     for (uint32_t i = 0; i < p->graph->n_ops; i++) p->steps[i].call.scratch = p->scratch;
+    for (uint32_t i = 0; i < p->n_run; i++) p->run[i]->call.scratch = p->scratch;
     return SW_OK;
 }
 
@@ -153,6 +161,7 @@ static sw_code load(sw_program *p, sw_arena *work, sw_error *err) {
 
     SW_TRY(choose_kernels(p, first_use, err));
     SW_TRY(check_border(graph, first_use, err));
+    SW_TRY(sw_fuse(p, first_use, err));
     SW_TRY(plan_natives(p, first_use, work, err));
     return prepare(p, err);
 }

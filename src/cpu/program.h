@@ -12,14 +12,18 @@
 typedef struct sw_step {
     const sw_kernel *kernel;
     sw_op_call call; /* pointers are set at each execute */
+    uint32_t index;  /* of the op in the graph */
+    bool hands_on;   /* its output is its input, in place */
 } sw_step;
 
 struct sw_program {
     sw_arena arena;
     const sw_graph *graph; /* borrowed */
     sw_pool *pool;         /* borrowed */
-    sw_step *steps;        /* [n_ops] */
-    void *scratch;         /* as large as the hungriest kernel's need, aligned to 64 */
+    sw_step *steps;        /* [n_ops] one an op: what an observer sees */
+    sw_step **run;         /* [n_run] what is run without one: cpu/fuse.h */
+    uint32_t n_run;
+    void *scratch; /* as large as the hungriest kernel's need, aligned to 64 */
 
     /* [n_tensors] */
     uint32_t *last_use;   /* the step after which a native tensor is dead */

@@ -68,6 +68,18 @@ bool sw_quantized_softmax_matches(const sw_op_call *call);
 sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
 void sw_quantized_softmax_run(const sw_op_call *call);
 
+/* Columns of a row that all hold `value` and aren't in its list: `inner` of them behind the first `split` of
+ * the list, `outer` behind its end. */
+typedef struct sw_equal_columns {
+    size_t split, inner, outer;
+    int32_t value;
+} sw_equal_columns;
+
+/* One row of a prepared Softmax: n integers, and what equal stands for; y [n]. Returns the output integer of
+ * the equal columns, 0 where there are none. */
+int32_t sw_quantized_softmax_row(const sw_op_call *call, const void *x, size_t n, sw_equal_columns equal,
+                                 void *y);
+
 bool sw_quantized_sigmoid_matches(const sw_op_call *call);
 sw_code sw_quantized_sigmoid_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
 void sw_quantized_sigmoid_run(const sw_op_call *call);
@@ -79,6 +91,12 @@ void sw_quantized_silu_run(const sw_op_call *call);
 bool sw_quantized_binary_matches(const sw_op_call *call); /* Add and Multiply */
 sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
 void sw_quantized_binary_run(const sw_op_call *call);
+
+/* n sums of a prepared Add, element by element; swapped: a is the op's second input. */
+void sw_quantized_add_row(const sw_op_call *call, bool swapped, size_t n, const void *a, const void *b,
+                          void *y);
+/* True of an Add that never gives less for more. */
+bool sw_quantized_add_is_monotone(const sw_op_call *call);
 
 bool sw_quantized_convert_matches(const sw_op_call *call);
 void sw_quantized_convert_run(const sw_op_call *call);

@@ -111,17 +111,56 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
     return SW_OK;
 }
 
+/* n results from q's integers, sa and sb elements apart (0: one value for all). */
+static void binary_row(const sw_op_call *call, size_t n, const void *qa, size_t sa, const void *qb, size_t sb,
+                       void *out) {
+    const binary_prepared *p = call->prepared;
+    const sw_dtype type = call->out->dtype;
+    const int32_t offset = call->out->encoding.offset, max = sw_dtype_max(type);
+    if (p->form == ADD_INTEGERS) {
+        for (size_t i = 0; i < n; i++) {
+            const int64_t a = sw_load_unsigned(qa, type, i * sa), b = sw_load_unsigned(qb, type, i * sb);
+            const int64_t v =
+                (((a * p->add_a + b * p->add_b) >> p->add_cut) + p->add_constant) >> p->add_shift;
+            sw_store_unsigned(out, type, i, v < 0 ? 0 : v > max ? max : (int32_t)v);
+        }
+        return;
+    }
+    if (p->form == MULTIPLY_U16) {
+        const int32_t za = call->in[0]->encoding.offset, zb = call->in[1]->encoding.offset;
+        for (size_t i = 0; i < n; i++) {
+            const int64_t e = sw_product_eighths(p->product, ((const uint16_t *)qa)[i * sa] + za,
+                                                 ((const uint16_t *)qb)[i * sb] + zb);
+            ((uint16_t *)out)[i] = (uint16_t)sw_product_store(e - p->share, offset, max);
+        }
+        return;
+    }
+    const bool multiply = call->op->type == SW_OP_MULTIPLY;
+    const double oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
+    for (size_t i = 0; i < n; i++) {
+        const double va = sw_load_unsigned(qa, type, i * sa) + oa,
+                     vb = sw_load_unsigned(qb, type, i * sb) + ob;
+        const double steps = multiply ? va * vb * p->a : va * p->a + vb * p->b;
+        sw_store_unsigned(out, type, i, sw_half_up_saturated(steps, offset, max));
+    }
+}
+
+bool sw_quantized_add_is_monotone(const sw_op_call *call) {
+    return call->op->type == SW_OP_ADD && call->in[0]->encoding.scale > 0 &&
+           call->in[1]->encoding.scale > 0 && call->out->encoding.scale > 0;
+}
+
+void sw_quantized_add_row(const sw_op_call *call, bool swapped, size_t n, const void *a, const void *b,
+                          void *out) {
+    binary_row(call, n, swapped ? b : a, 1, swapped ? a : b, 1, out);
+}
+
 /* Rows of the last dimension. */
 static void binary_rows(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
     const binary_prepared *p = call->prepared;
     const sw_tensor *y = call->out;
-    const sw_dtype type = y->dtype;
-    const size_t last = y->rank - 1, width = y->dims[last];
-    const size_t sa = p->a_stride[last], sb = p->b_stride[last];
-    const double oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
-    const int32_t offset = y->encoding.offset, max = sw_dtype_max(type);
-    const bool multiply = call->op->type == SW_OP_MULTIPLY;
+    const size_t last = y->rank - 1, width = y->dims[last], element = sw_dtype_bytes(y->dtype);
     for (size_t row = begin; row < end; row++) {
         size_t a = 0, b = 0, rest = row;
         for (size_t d = last; d-- > 0;) {
@@ -129,35 +168,9 @@ static void binary_rows(void *context, size_t begin, size_t end) {
             rest /= y->dims[d];
             a += i * p->a_stride[d], b += i * p->b_stride[d];
         }
-        if (p->form == ADD_INTEGERS) {
-            for (size_t i = 0; i < width; i++, a += sa, b += sb) {
-                const int64_t qa = sw_load_unsigned(call->in_data[0], type, a),
-                              qb = sw_load_unsigned(call->in_data[1], type, b);
-                const int64_t v =
-                    (((qa * p->add_a + qb * p->add_b) >> p->add_cut) + p->add_constant) >> p->add_shift;
-                sw_store_unsigned(call->out_data, type, row * width + i,
-                                  v < 0     ? 0
-                                  : v > max ? max
-                                            : (int32_t)v);
-            }
-            continue;
-        }
-        if (p->form == MULTIPLY_U16) {
-            const uint16_t *qa = call->in_data[0], *qb = call->in_data[1];
-            const int32_t za = call->in[0]->encoding.offset, zb = call->in[1]->encoding.offset;
-            uint16_t *q = (uint16_t *)call->out_data + row * width;
-            for (size_t i = 0; i < width; i++, a += sa, b += sb)
-                q[i] = (uint16_t)sw_product_store(
-                    sw_product_eighths(p->product, qa[a] + za, qb[b] + zb) - p->share, offset, max);
-            continue;
-        }
-        for (size_t i = 0; i < width; i++, a += sa, b += sb) {
-            double va = sw_load_unsigned(call->in_data[0], type, a) + oa;
-            double vb = sw_load_unsigned(call->in_data[1], type, b) + ob;
-            double steps = multiply ? va * vb * p->a : va * p->a + vb * p->b;
-            sw_store_unsigned(call->out_data, type, row * width + i,
-                              sw_half_up_saturated(steps, offset, max));
-        }
+        binary_row(call, width, (const char *)call->in_data[0] + a * element, p->a_stride[last],
+                   (const char *)call->in_data[1] + b * element, p->b_stride[last],
+                   (char *)call->out_data + row * width * element);
     }
 }
 

@@ -185,7 +185,7 @@ static void channels(void *context, size_t worker, size_t tile) {
     const sw_int_scaling scaling = {p->step + c0, p->half + c0, p->shift + c0, p->share + c0};
     const int8_t *w = p->nibbles != NULL ? NULL : weight_rows(call, products, c0, n);
     const bool few = j->rows <= FEW_ROWS;
-    if (!few) isa->pack_rows(n, in, w, in, panel);
+    if (!few) isa->pack_rows(n, in, w, in, 0, panel);
     const size_t most = few    ? FEW_ROWS
                         : wide ? SW_INT_ROWS / 2
                                : SW_INT_ROWS,

@@ -72,16 +72,20 @@ static reciprocal reciprocal_of(int64_t sum) {
     return (reciprocal){r, bits + kept - 15};
 }
 
-static void row_u16(const softmax_prepared *p, const uint16_t *x, size_t c, uint16_t *y) {
-    uint16_t top = 0;
-    for (size_t i = 0; i < c; i++) top = x[i] > top ? x[i] : top;
-    int64_t sum = 0;
-    for (size_t i = 0; i < c; i++) sum += exp2_q15(top - x[i], p->to_log2);
+static int32_t row_u16(const softmax_prepared *p, const uint16_t *x, size_t n, sw_equal_columns equal,
+                       uint16_t *y) {
+    const int64_t n_equal = (int64_t)(equal.inner + equal.outer);
+    uint16_t top = n_equal > 0 ? (uint16_t)equal.value : 0;
+    for (size_t i = 0; i < n; i++) top = x[i] > top ? x[i] : top;
+    const int64_t e_equal = n_equal > 0 ? exp2_q15(top - equal.value, p->to_log2) : 0;
+    int64_t sum = n_equal * e_equal;
+    for (size_t i = 0; i < n; i++) sum += exp2_q15(top - x[i], p->to_log2);
     const reciprocal r = reciprocal_of(sum);
-    for (size_t i = 0; i < c; i++) {
+    for (size_t i = 0; i < n; i++) {
         const int64_t q = (exp2_q15(top - x[i], p->to_log2) * r.factor) >> r.shift;
         y[i] = q > UINT16_MAX ? UINT16_MAX : (uint16_t)q;
     }
+    return (int32_t)((e_equal * r.factor) >> r.shift);
 }
 
 static double distance_exp(const sw_op_call *call, int32_t d) {
@@ -89,32 +93,45 @@ static double distance_exp(const sw_op_call *call, int32_t d) {
     return call->in[0]->dtype == SW_U8 ? p->table[d] : sw_exp_of_negative(-d * p->step);
 }
 
+/* Sums of doubles, in the order of the columns. */
+static int32_t row_exact(const sw_op_call *call, const void *x, size_t n, sw_equal_columns equal, void *out) {
+    const sw_tensor *y = call->out;
+    const sw_dtype type = y->dtype;
+    const int32_t offset = y->encoding.offset, max = sw_dtype_max(type);
+    const bool any_equal = equal.inner + equal.outer > 0;
+    int32_t top = any_equal ? equal.value : 0;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t q = sw_load_unsigned(x, type, i);
+        if (q > top) top = q;
+    }
+    const double e_equal = any_equal ? distance_exp(call, top - equal.value) : 0;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; i == equal.split && k < equal.inner; k++) sum += e_equal;
+        sum += distance_exp(call, top - sw_load_unsigned(x, type, i));
+    }
+    for (size_t k = 0; k < (n <= equal.split ? equal.inner : 0) + equal.outer; k++) sum += e_equal;
+    const double multiplier = 1 / (sum * y->encoding.scale);
+    for (size_t i = 0; i < n; i++) {
+        const double e = distance_exp(call, top - sw_load_unsigned(x, type, i));
+        sw_store_unsigned(out, type, i, sw_half_up_saturated(e * multiplier, offset, max));
+    }
+    return any_equal ? sw_half_up_saturated(e_equal * multiplier, offset, max) : 0;
+}
+
+int32_t sw_quantized_softmax_row(const sw_op_call *call, const void *x, size_t n, sw_equal_columns equal,
+                                 void *y) {
+    const softmax_prepared *p = call->prepared;
+    return p->u16 ? row_u16(p, x, n, equal, y) : row_exact(call, x, n, equal, y);
+}
+
 static void softmax_rows(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
-    const sw_tensor *x = call->in[0], *y = call->out;
-    const softmax_prepared *p = call->prepared;
-    const size_t c = sw_last_dim(x);
-    const sw_dtype type = y->dtype;
-    for (size_t r = begin; r < end; r++) {
-        if (p->u16) {
-            row_u16(p, (const uint16_t *)call->in_data[0] + r * c, c, (uint16_t *)call->out_data + r * c);
-            continue;
-        }
-        int32_t top = 0;
-        for (size_t i = 0; i < c; i++) {
-            int32_t q = sw_load_unsigned(call->in_data[0], type, r * c + i);
-            if (q > top) top = q;
-        }
-        double sum = 0;
-        for (size_t i = 0; i < c; i++)
-            sum += distance_exp(call, top - sw_load_unsigned(call->in_data[0], type, r * c + i));
-        const double multiplier = 1 / (sum * y->encoding.scale);
-        for (size_t i = 0; i < c; i++) {
-            double e = distance_exp(call, top - sw_load_unsigned(call->in_data[0], type, r * c + i));
-            sw_store_unsigned(call->out_data, type, r * c + i,
-                              sw_half_up_saturated(e * multiplier, y->encoding.offset, sw_dtype_max(type)));
-        }
-    }
+    const size_t c = sw_last_dim(call->in[0]), bytes = c * sw_dtype_bytes(call->out->dtype);
+    const sw_equal_columns none = {0, 0, 0, 0};
+    for (size_t r = begin; r < end; r++)
+        (void)sw_quantized_softmax_row(call, (const char *)call->in_data[0] + r * bytes, c, none,
+                                       (char *)call->out_data + r * bytes);
 }
 
 void sw_quantized_softmax_run(const sw_op_call *call) {

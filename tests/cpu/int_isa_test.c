@@ -36,9 +36,9 @@ typedef struct problem {
     int8_t *w;
 } problem;
 
-static problem draw_problem(size_t n_x, size_t n_w, size_t k, bool wide, uint8_t flip, content c,
+static problem draw_problem(size_t n_x, size_t n_w, size_t k, bool wide, unsigned flip, content c,
                             bool four_bit) {
-    problem p = {n_x, n_w, k, wide, flip, malloc(n_x * k * 2), malloc(n_w * k)};
+    problem p = {n_x, n_w, k, wide, (uint8_t)flip, malloc(n_x * k * 2), malloc(n_w * k)};
     assert_true(p.x != NULL && p.w != NULL);
     const uint16_t top = wide ? 65535 : 255;
     for (size_t i = 0; i < n_x * k; i++)
@@ -107,7 +107,7 @@ static void check_dot(const sw_int_isa *isa, size_t n_x, size_t n_w, size_t k, b
     const size_t stride = n_w + 3;
     int32_t *out = malloc(n_x * stride * sizeof *out);
     assert_non_null(out);
-    isa->dot(n_x, x, wide, n_w, k, p.w, k, flip, sums, out, stride);
+    isa->dot(n_x, x, wide, n_w, k, p.w, k, p.flip, sums, out, stride);
     expect(isa, "dot", &p, out, stride);
     free(p.x), free(p.w), free(x), free(sums), free(out);
 }
@@ -137,14 +137,17 @@ static void check_tile(const sw_int_isa *isa, size_t n_x, size_t n_w, size_t k, 
     for (size_t t = 0; t < k; t++)
         for (size_t j = 0; j < n_w; j++) columns[t * n_w + j] = (uint8_t)p.w[j * k + t];
     memset(panel, 0x5a, sw_int_panel_bytes(k));
-    isa->pack_columns(n_w, k, columns, n_w, flip, panel);
+    isa->pack_columns(n_w, k, columns, n_w, p.flip, panel);
     isa->tile(n_x, x, wide, k, panel, sums, out);
     expect(isa, "tile of columns", &p, out, SW_INT_COLS);
-    if (flip == 0) {
-        memset(panel, 0x5a, sw_int_panel_bytes(k));
-        isa->pack_rows(n_w, k, p.w, k, panel);
-        isa->tile(n_x, x, wide, k, panel, sums, out);
-        expect(isa, "tile of rows", &p, out, SW_INT_COLS);
+    memset(panel, 0x5a, sw_int_panel_bytes(k));
+    isa->pack_rows(n_w, k, p.w, k, p.flip, panel);
+    isa->tile(n_x, x, wide, k, panel, sums, out);
+    expect(isa, "tile of rows", &p, out, SW_INT_COLS);
+    if (isa->panel_sums != NULL) {
+        int32_t panel_sums[SW_INT_COLS];
+        isa->panel_sums(k, panel, panel_sums);
+        assert_memory_equal(panel_sums, sums, n_w * sizeof *sums);
     }
     free(p.x), free(p.w), free(x), free(sums), free(out), free(panel), free(columns);
 }
@@ -169,8 +172,8 @@ static void dots(const sw_int_isa *isa) {
         for (size_t n_x = 1; n_x <= 5; n_x++)
             for (size_t n_w = 1; n_w <= 9; n_w += n_w < 5 ? 1 : 2)
                 for (content c = RANDOM; c <= ZERO; c++) {
-                    check_dot(isa, n_x, n_w, lengths[l], true, n_w % 2 ? 0x80 : 0, c);
-                    check_dot(isa, n_x, n_w, lengths[l], false, n_w % 2 ? 0 : 0x80, c);
+                    check_dot(isa, n_x, n_w, lengths[l], true, n_w % 2 ? 0x80u : 0u, c);
+                    check_dot(isa, n_x, n_w, lengths[l], false, n_w % 2 ? 0u : 0x80u, c);
                     check_nibbles(isa, n_x, n_w, lengths[l], n_w % 2, c);
                 }
 }
@@ -181,9 +184,9 @@ static void tiles(const sw_int_isa *isa) {
         for (size_t w = 0; w < 3; w++)
             for (content c = RANDOM; c <= ZERO; c++)
                 for (size_t n_x = 1; n_x <= SW_INT_ROWS; n_x++) {
-                    check_tile(isa, n_x, widths[w], lengths[l], false, n_x % 2 ? 0x80 : 0, c);
+                    check_tile(isa, n_x, widths[w], lengths[l], false, n_x % 2 ? 0x80u : 0u, c);
                     if (n_x <= SW_INT_ROWS / 2)
-                        check_tile(isa, n_x, widths[w], lengths[l], true, n_x % 2 ? 0 : 0x80, c);
+                        check_tile(isa, n_x, widths[w], lengths[l], true, n_x % 2 ? 0u : 0x80u, c);
                 }
 }
 
