@@ -1,27 +1,45 @@
-/* threads.c: workers sleep on a condition; a loop's ranges are handed out by one atomic counter. */
+/* threads.c: a loop's ranges are handed out by one atomic counter. Workers look for the next loop for some
+ * ten microseconds, as loops of a decoder follow each other that closely, and then sleep on a condition.
+ *
+ * Who is in a loop stands in one atomic word, [generation: 32][workers inside: 31][open: 1]. A worker enters
+ * while it is open; the caller closes it when all ranges are taken and nobody is inside. So a worker that the
+ * system hasn't woken yet holds nobody up. */
 #include "base/threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 64 };
+enum { MAX_THREADS = 64, SPINS = 2000, OPEN = 1, INSIDE = 2 };
+#define GENERATION ((uint64_t)1 << 32)
 
 struct sw_pool {
     unsigned n_threads;
     pthread_t workers[MAX_THREADS];
     pthread_mutex_t lock;
     pthread_cond_t start, done;
-    unsigned generation, busy; /* under lock */
-    bool stop;                 /* under lock */
-    /* The loop in hand; set under lock before `generation` moves. */
+    atomic_bool stop;
+    atomic_uint sleepers;     /* workers in a wait for `start` */
+    atomic_bool caller_waits; /* for `done` */
+    _Alignas(64) _Atomic uint64_t state;
+    /* The loop in hand: written while the state is closed. */
     sw_pool_body *body;
     void *context;
     size_t count, step;
-    atomic_size_t next;
+    _Alignas(64) atomic_size_t next;
 };
+
+static void pause_a_little(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
 
 static void run_ranges(sw_pool *pool) {
     for (;;) {
@@ -32,21 +50,80 @@ static void run_ranges(sw_pool *pool) {
     }
 }
 
+/* Enters a loop that is open and wasn't entered before. */
+static bool enter(sw_pool *pool, uint64_t *seen) {
+    uint64_t state = atomic_load(&pool->state);
+    while ((state & OPEN) != 0 && state / GENERATION != *seen)
+        if (atomic_compare_exchange_weak(&pool->state, &state, state + INSIDE)) {
+            *seen = state / GENERATION;
+            return true;
+        }
+    return false;
+}
+
+static bool nobody_inside(sw_pool *pool) {
+    return atomic_load(&pool->state) % GENERATION < INSIDE;
+}
+
+static void leave(sw_pool *pool) {
+    atomic_fetch_sub(&pool->state, INSIDE);
+    if (!atomic_load(&pool->caller_waits)) return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_signal(&pool->done);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* False where the pool ends. */
+static bool wait_for_loop(sw_pool *pool, uint64_t *seen) {
+    for (int i = 0; i < SPINS && !atomic_load(&pool->stop); i++) {
+        if (enter(pool, seen)) return true;
+        pause_a_little();
+    }
+    bool entered = false;
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->sleepers, 1); /* before the look: the caller opens, then looks for sleepers */
+    while (!atomic_load(&pool->stop) && !(entered = enter(pool, seen)))
+        pthread_cond_wait(&pool->start, &pool->lock);
+    atomic_fetch_sub(&pool->sleepers, 1);
+    pthread_mutex_unlock(&pool->lock);
+    return entered;
+}
+
 static void *worker(void *argument) {
     sw_pool *pool = argument;
-    unsigned seen = 0;
-    pthread_mutex_lock(&pool->lock);
-    for (;;) {
-        while (!pool->stop && pool->generation == seen) pthread_cond_wait(&pool->start, &pool->lock);
-        if (pool->stop) break;
-        seen = pool->generation;
-        pthread_mutex_unlock(&pool->lock);
+    uint64_t seen = 0;
+    while (wait_for_loop(pool, &seen)) {
         run_ranges(pool);
-        pthread_mutex_lock(&pool->lock);
-        if (--pool->busy == 0) pthread_cond_signal(&pool->done);
+        leave(pool);
     }
-    pthread_mutex_unlock(&pool->lock);
     return NULL;
+}
+
+static void open_loop(sw_pool *pool) {
+    const uint64_t generation = (atomic_load(&pool->state) / GENERATION + 1) % GENERATION;
+    atomic_store(&pool->state, (generation > 0 ? generation : 1) * GENERATION + OPEN);
+    if (atomic_load(&pool->sleepers) == 0) return;
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_broadcast(&pool->start);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static bool close_loop(sw_pool *pool) {
+    uint64_t state = atomic_load(&pool->state) / GENERATION * GENERATION + OPEN;
+    return atomic_compare_exchange_strong(&pool->state, &state, state - OPEN);
+}
+
+static void wait_and_close(sw_pool *pool) {
+    for (int i = 0; i < SPINS; i++) {
+        if (close_loop(pool)) return;
+        pause_a_little();
+    }
+    pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->caller_waits, true); /* before the look: a worker leaves, then looks at this */
+    while (!close_loop(pool))
+        if (!nobody_inside(pool)) pthread_cond_wait(&pool->done, &pool->lock);
+    atomic_store(&pool->caller_waits, false);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 sw_code sw_pool_create(sw_pool **out, unsigned n_threads, sw_error *err) {
@@ -57,7 +134,8 @@ sw_code sw_pool_create(sw_pool **out, unsigned n_threads, sw_error *err) {
     }
     if (n_threads > MAX_THREADS)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "%u threads, wanted 1 to %d", n_threads, MAX_THREADS);
-    sw_pool *pool = calloc(1, sizeof *pool);
+    sw_pool *pool = aligned_alloc(_Alignof(sw_pool), sizeof *pool);
+    if (pool != NULL) memset(pool, 0, sizeof *pool);
     if (pool == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->start, NULL);
@@ -78,7 +156,7 @@ sw_code sw_pool_create(sw_pool **out, unsigned n_threads, sw_error *err) {
 void sw_pool_destroy(sw_pool *pool) {
     if (pool == NULL) return;
     pthread_mutex_lock(&pool->lock);
-    pool->stop = true;
+    atomic_store(&pool->stop, true);
     pthread_cond_broadcast(&pool->start);
     pthread_mutex_unlock(&pool->lock);
     for (unsigned i = 1; i < pool->n_threads; i++) pthread_join(pool->workers[i], NULL);
@@ -101,16 +179,10 @@ void sw_pool_for(sw_pool *pool, size_t count, size_t grain, sw_pool_body *body, 
     }
     /* About four ranges a thread, so that a slow one can be made up for. */
     size_t grains = (count - 1) / grain + 1, per = (grains + 4 * pool->n_threads - 1) / (4 * pool->n_threads);
-    pthread_mutex_lock(&pool->lock);
     pool->body = body, pool->context = context;
     pool->count = count, pool->step = per * grain;
     atomic_store(&pool->next, 0);
-    pool->busy = pool->n_threads - 1;
-    pool->generation++;
-    pthread_cond_broadcast(&pool->start);
-    pthread_mutex_unlock(&pool->lock);
+    open_loop(pool);
     run_ranges(pool);
-    pthread_mutex_lock(&pool->lock);
-    while (pool->busy > 0) pthread_cond_wait(&pool->done, &pool->lock);
-    pthread_mutex_unlock(&pool->lock);
+    wait_and_close(pool);
 }

@@ -322,8 +322,16 @@ static void requantize(size_t n, const int32_t *sums, sw_int_scaling s, bool wid
     if (i < n) sw_int_scalar.requantize(n - i, sums + i, rest, wide, offset, (char *)y + i * (wide ? 2 : 1));
 }
 
-const sw_int_isa sw_int_avx2 = {SW_ISA_AVX2, load_x,       row_sums,   dot,  dot_nibbles,
-                                pack_rows,   pack_columns, panel_sums, tile, requantize};
+const sw_int_isa sw_int_avx2 = {.needs = SW_ISA_AVX2,
+                                .load_x = load_x,
+                                .row_sums = row_sums,
+                                .dot = dot,
+                                .dot_nibbles = dot_nibbles,
+                                .pack_rows = pack_rows,
+                                .pack_columns = pack_columns,
+                                .panel_sums = panel_sums,
+                                .tile = tile,
+                                .requantize = requantize};
 
 #else
 typedef int sw_no_avx2_integers_here; /* ISO C wants a declaration */

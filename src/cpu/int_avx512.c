@@ -260,8 +260,15 @@ static void requantize(size_t n, const int32_t *sums, sw_int_scaling s, bool wid
     }
 }
 
-const sw_int_isa sw_int_avx512 = {SW_ISA_AVX512, load_x,       row_sums, dot,  dot_nibbles,
-                                  pack_rows,     pack_columns, NULL,     tile, requantize};
+const sw_int_isa sw_int_avx512 = {.needs = SW_ISA_AVX512,
+                                  .load_x = load_x,
+                                  .row_sums = row_sums,
+                                  .dot = dot,
+                                  .dot_nibbles = dot_nibbles,
+                                  .pack_rows = pack_rows,
+                                  .pack_columns = pack_columns,
+                                  .tile = tile,
+                                  .requantize = requantize};
 
 #else
 typedef int sw_no_avx512_integers_here; /* ISO C wants a declaration */

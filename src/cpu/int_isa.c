@@ -104,8 +104,15 @@ static void requantize(size_t n, const int32_t *sums, sw_int_scaling s, bool wid
     }
 }
 
-const sw_int_isa sw_int_scalar = {SW_ISA_SCALAR, load_x,       row_sums, dot,       dot_nibbles,
-                                  pack_rows,     pack_columns, tile,     requantize};
+const sw_int_isa sw_int_scalar = {.needs = SW_ISA_SCALAR,
+                                  .load_x = load_x,
+                                  .row_sums = row_sums,
+                                  .dot = dot,
+                                  .dot_nibbles = dot_nibbles,
+                                  .pack_rows = pack_rows,
+                                  .pack_columns = pack_columns,
+                                  .tile = tile,
+                                  .requantize = requantize};
 
 const sw_int_isa *const sw_int_variants[] = {
 #if defined(__x86_64__)

@@ -3,6 +3,7 @@
 
 #include "cpu/product.h"
 #include "cpu/quantized.h"
+#include "cpu/row_isa.h"
 
 enum { ELEMENTS_PER_RANGE = 4096 };
 
@@ -22,6 +23,9 @@ typedef struct binary_prepared {
     sw_product product; /* MULTIPLY_U16: cpu/product.h */
     int64_t share;
     size_t a_stride[SW_MAX_RANK], b_stride[SW_MAX_RANK]; /* 0 where broadcast */
+    const sw_row_isa *isa;                               /* of dense rows; NULL: the rule needs 64 bits */
+    sw_add_rule add_rule;
+    sw_multiply_rule multiply_rule;
 } binary_prepared;
 
 bool sw_quantized_binary_matches(const sw_op_call *call) {
@@ -86,6 +90,41 @@ static void prepare_add_u16(const sw_op_call *call, binary_prepared *p) {
     set_add(call, p, a, b, 1, (unsigned)fraction, -((-oa * a - ob * b) >> 1));
 }
 
+static bool fits_int32(int64_t v) {
+    return v >= INT32_MIN && v <= INT32_MAX;
+}
+
+/* The same rules for cpu/row_isa.h, where they fit its 32 bits. */
+static void set_loop_rules(const sw_op_call *call, binary_prepared *p) {
+    const int64_t top = sw_dtype_max(call->out->dtype);
+    if (p->form == ADD_INTEGERS) {
+        const int64_t most = top * (p->add_a + p->add_b), cut = most >> p->add_cut;
+        if (p->add_a < 0 || p->add_b < 0 || most > UINT32_MAX || !fits_int32(cut) ||
+            !fits_int32(p->add_constant) || !fits_int32(cut + p->add_constant) || p->add_shift > 31)
+            return;
+        p->add_rule = (sw_add_rule){(uint32_t)p->add_a, (uint32_t)p->add_b, (int32_t)p->add_constant,
+                                    (int32_t)top,       p->add_cut,         p->add_shift};
+        p->isa = sw_row_best();
+    } else if (p->form == MULTIPLY_U16) {
+        const int32_t za = call->in[0]->encoding.offset, zb = call->in[1]->encoding.offset;
+        for (int corner = 0; corner < 4; corner++) { /* where a product is greatest or least */
+            const int64_t a = za + (corner % 2) * top, b = zb + corner / 2 * top;
+            if (!fits_int32(a * b + p->product.bias)) return;
+        }
+        if (!fits_int32(p->product.bias)) return;
+        /* |e| <= 2^31 * multiplier / 2^31, and a share of as much: halves keep their difference in 32 bits.
+         */
+        if (p->product.multiplier >= 1 << 30) return;
+        p->multiply_rule = (sw_multiply_rule){za,
+                                              zb,
+                                              (int32_t)p->product.bias,
+                                              (int32_t)p->product.multiplier,
+                                              (int32_t)p->share,
+                                              call->out->encoding.offset};
+        p->isa = sw_row_best();
+    }
+}
+
 sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
     const sw_tensor *a = call->in[0], *b = call->in[1], *y = call->out;
     binary_prepared *p = sw_arena_alloc(arena, sizeof *p);
@@ -107,6 +146,7 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
         else if (sane)
             prepare_add_u8(call, p);
     }
+    set_loop_rules(call, p);
     call->prepared = p;
     return SW_OK;
 }
@@ -117,6 +157,15 @@ static void binary_row(const sw_op_call *call, size_t n, const void *qa, size_t 
     const binary_prepared *p = call->prepared;
     const sw_dtype type = call->out->dtype;
     const int32_t offset = call->out->encoding.offset, max = sw_dtype_max(type);
+    if (p->isa != NULL && sa == 1 && sb == 1) {
+        if (p->form == MULTIPLY_U16)
+            p->isa->multiply_u16(n, qa, qb, p->multiply_rule, out);
+        else if (type == SW_U16)
+            p->isa->add_u16(n, qa, qb, p->add_rule, out);
+        else
+            p->isa->add_u8(n, qa, qb, p->add_rule, out);
+        return;
+    }
     if (p->form == ADD_INTEGERS) {
         for (size_t i = 0; i < n; i++) {
             const int64_t a = sw_load_unsigned(qa, type, i * sa), b = sw_load_unsigned(qb, type, i * sb);
@@ -224,6 +273,13 @@ static void convert_range(void *context, size_t begin, size_t end) {
     double multiplier = (double)x->encoding.scale / y->encoding.scale;
     if (x->dtype == SW_U8 && y->dtype == SW_U16) multiplier = short_multiplier(multiplier, multiplier, 15);
     const narrowing n = narrowing_of(x, y);
+    const int64_t most = UINT16_MAX * n.multiplier;
+    if (n.shift > 0 && fits_int32(n.constant) && fits_int32(most) && fits_int32(most + n.constant)) {
+        const sw_narrow_rule rule = {(int32_t)n.multiplier, (int32_t)n.constant, n.shift};
+        sw_row_best()->narrow(end - begin, (const uint16_t *)call->in_data[0] + begin, rule,
+                              (uint8_t *)call->out_data + begin);
+        return;
+    }
     for (size_t i = begin; n.shift > 0 && i < end; i++) {
         const int64_t q = (((const uint16_t *)call->in_data[0])[i] * n.multiplier + n.constant) >> n.shift;
         ((uint8_t *)call->out_data)[i] = (uint8_t)(q < 0 ? 0 : q > max ? max : q);

@@ -4,6 +4,7 @@
 #include "base/f16.h"
 #include "cpu/product.h"
 #include "cpu/quantized.h"
+#include "cpu/row_isa.h"
 
 bool sw_quantized_rms_norm_matches(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
@@ -59,7 +60,36 @@ typedef struct rotary_prepared {
     bool u16;
     sw_product by_cos, by_sin;
     int64_t low_share, high_share; /* of [a c - b s] and [b c + a s] */
+    const sw_row_isa *isa;         /* NULL: the rule needs 64 bits */
+    sw_rotary_rule rule;
 } rotary_prepared;
+
+static bool product_fits_int32(sw_product p, int32_t oa, int32_t ob) {
+    for (int corner = 0; corner < 4; corner++) { /* where a product is greatest or least */
+        const int64_t a = oa + (corner % 2) * UINT16_MAX, b = ob + corner / 2 * UINT16_MAX;
+        const int64_t v = a * b + p.bias;
+        if (v < INT32_MIN || v > INT32_MAX) return false;
+    }
+    /* Sums of three results below 2^31 * multiplier / 2^31 have 32 bits. */
+    return p.bias >= INT32_MIN && p.bias <= INT32_MAX && p.multiplier < 1 << 28;
+}
+
+static void set_rotary_rule(const sw_op_call *call, rotary_prepared *p) {
+    const int32_t ox = call->in[0]->encoding.offset, oc = call->in[1]->encoding.offset,
+                  os = call->in[2]->encoding.offset;
+    if (!p->u16 || !product_fits_int32(p->by_cos, ox, oc) || !product_fits_int32(p->by_sin, ox, os)) return;
+    p->rule = (sw_rotary_rule){.zx = ox,
+                               .zc = oc,
+                               .zs = os,
+                               .cos_bias = (int32_t)p->by_cos.bias,
+                               .cos_multiplier = (int32_t)p->by_cos.multiplier,
+                               .sin_bias = (int32_t)p->by_sin.bias,
+                               .sin_multiplier = (int32_t)p->by_sin.multiplier,
+                               .low_share = (int32_t)p->low_share,
+                               .high_share = (int32_t)p->high_share,
+                               .offset = call->out->encoding.offset};
+    p->isa = sw_row_best();
+}
 
 sw_code sw_quantized_rotary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
     const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2], *y = call->out;
@@ -76,6 +106,7 @@ sw_code sw_quantized_rotary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
     const int64_t sin_bias = p->by_sin.bias * p->by_sin.multiplier;
     p->low_share = -sw_product_round(sin_bias - cos_bias);
     p->high_share = -sw_product_round(-sin_bias - cos_bias);
+    set_rotary_rule(call, p);
     call->prepared = p;
     return SW_OK;
 }
@@ -92,6 +123,10 @@ static void rotary_rows_u16(const sw_op_call *call, size_t begin, size_t end) {
         const uint16_t *cosine = (const uint16_t *)call->in_data[1] + r % n * half;
         const uint16_t *sine = (const uint16_t *)call->in_data[2] + r % n * half;
         uint16_t *out = (uint16_t *)call->out_data + r * 2 * half;
+        if (p->isa != NULL) {
+            p->isa->rotary_u16(half, row, cosine, sine, p->rule, out);
+            continue;
+        }
         for (size_t i = 0; i < half; i++) {
             const int32_t a = row[i] + ox, b = row[i + half] + ox, c = cosine[i] + oc, s = sine[i] + os;
             const int64_t low = sw_product_eighths(p->by_cos, a, c) - sw_product_eighths(p->by_sin, b, s);

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "cpu/quantized.h"
+#include "cpu/row_isa.h"
 
 /* e^x = 2^n * e^r, |r| <= ln 2 / 2, the series of e^r to the double's end. */
 double sw_exp_of_negative(double x) {
@@ -18,7 +19,8 @@ double sw_exp_of_negative(double x) {
 }
 
 typedef struct softmax_prepared {
-    bool u16;          /* by HTP's integers */
+    bool u16; /* by HTP's integers */
+    const sw_row_isa *isa;
     int64_t to_log2;   /* of a distance to the row's greatest value: 22 fraction bits */
     double step;       /* otherwise, of a distance: to the natural logarithm */
     double table[256]; /* e^-(d * step), for u8 */
@@ -38,22 +40,16 @@ sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error
     /* Sums below 2^31, distances below 2^16: then no product leaves 64 bits. */
     p->u16 = x->dtype == SW_U16 && y->encoding.scale == 1.0f / 65536 && y->encoding.offset == 0 &&
              sw_last_dim(x) <= 65536 && to_log2 >= 0 && to_log2 < 0x1p40;
-    if (p->u16) p->to_log2 = (int64_t)to_log2;
+    if (p->u16) p->to_log2 = (int64_t)to_log2, p->isa = sw_row_best();
     for (int d = 0; x->dtype == SW_U8 && d < 256; d++) p->table[d] = sw_exp_of_negative(-d * p->step);
     call->prepared = p;
     return SW_OK;
 }
 
-/* 2^-t of 15 fraction bits, t = d * to_log2 / 2^22: with t = n - f, f in [0, 1), the parabola gives 2^f / 2.
- */
+/* e^x of a value d below the row's greatest, 15 fraction bits. */
 static int64_t exp2_q15(int64_t d, int64_t to_log2) {
-    static const int32_t segments[4][3] = {
-        {32769, 22652, 4300}, {32876, 21816, 5119}, {33371, 19857, 6087}, {34681, 16401, 7227}};
     const int64_t t = (d * to_log2) >> 6;
-    if (t >> 16 >= 16) return 0;
-    const int32_t f = 65535 - (int32_t)(t & 65535), *c = segments[f >> 14];
-    const int64_t slope = (c[2] * (int64_t)f + c[1] * 32768) >> 16;
-    return ((slope * f + c[0] * 32768) >> 16) >> (t >> 16);
+    return t >> 16 >= 16 ? 0 : sw_exp2_q15((uint32_t)t);
 }
 
 /* p = e / sum as (e * factor) >> shift. */
@@ -72,19 +68,30 @@ static reciprocal reciprocal_of(int64_t sum) {
     return (reciprocal){r, bits + kept - 15};
 }
 
+/* to_log2 below 2^15, which is 65535 * 2^15 / 2^22 octaves at most, keeps the loops' values in 32 bits. */
+static uint64_t exp_row(const softmax_prepared *p, const uint16_t *x, size_t n, uint16_t top, uint16_t *y) {
+    if (p->to_log2 < 32768) return p->isa->exp2(n, x, top, (int32_t)p->to_log2, y);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        y[i] = (uint16_t)exp2_q15(top - x[i], p->to_log2);
+        sum += y[i];
+    }
+    return sum;
+}
+
 static int32_t row_u16(const softmax_prepared *p, const uint16_t *x, size_t n, sw_equal_columns equal,
                        uint16_t *y) {
     const int64_t n_equal = (int64_t)(equal.inner + equal.outer);
-    uint16_t top = n_equal > 0 ? (uint16_t)equal.value : 0;
-    for (size_t i = 0; i < n; i++) top = x[i] > top ? x[i] : top;
+    const uint16_t top = p->isa->greatest(n, x, n_equal > 0 ? (uint16_t)equal.value : 0);
     const int64_t e_equal = n_equal > 0 ? exp2_q15(top - equal.value, p->to_log2) : 0;
-    int64_t sum = n_equal * e_equal;
-    for (size_t i = 0; i < n; i++) sum += exp2_q15(top - x[i], p->to_log2);
-    const reciprocal r = reciprocal_of(sum);
-    for (size_t i = 0; i < n; i++) {
-        const int64_t q = (exp2_q15(top - x[i], p->to_log2) * r.factor) >> r.shift;
-        y[i] = q > UINT16_MAX ? UINT16_MAX : (uint16_t)q;
-    }
+    const reciprocal r = reciprocal_of(n_equal * e_equal + (int64_t)exp_row(p, x, n, top, y));
+    if (r.factor <= 65536 && r.shift < 32)
+        p->isa->scale(n, y, (uint32_t)r.factor, r.shift, y);
+    else
+        for (size_t i = 0; i < n; i++) {
+            const int64_t q = (y[i] * r.factor) >> r.shift;
+            y[i] = q > UINT16_MAX ? UINT16_MAX : (uint16_t)q;
+        }
     return (int32_t)((e_equal * r.factor) >> r.shift);
 }
 

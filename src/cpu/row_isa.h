@@ -1,0 +1,78 @@
+/* row_isa.h: the inner loops of the elementwise ops on u16, one variant an instruction set: the same C,
+ * compiled for each (cpu/row_loops.h), so all give the same integers. The rules are in docs/numerics.md; what
+ * a loop asks of its parameters keeps every value in 32 bits, but for the products, which have 64. */
+#ifndef SW_CPU_ROW_ISA_H
+#define SW_CPU_ROW_ISA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cpu_features.h"
+
+/* y = (((a * by_a + b * by_b) >> cut) + constant) >> shift, saturated to [0, max]. No sum leaves 32 bits. */
+typedef struct sw_add_rule {
+    uint32_t by_a, by_b;
+    int32_t constant, max;
+    unsigned cut, shift;
+} sw_add_rule;
+
+/* cpu/product.h: e(a, b) = floor((a b + bias) multiplier / 2^31), y = ((e - share + 4) >> 3) - offset; za,
+ * zb: offsets of a and b. */
+typedef struct sw_multiply_rule {
+    int32_t za, zb, bias, multiplier, share, offset;
+} sw_multiply_rule;
+
+/* low = e_cos(a, c) - e_sin(b, s), high = e_cos(b, c) + e_sin(a, s), each less its share. */
+typedef struct sw_rotary_rule {
+    int32_t zx, zc, zs, cos_bias, cos_multiplier, sin_bias, sin_multiplier, low_share, high_share, offset;
+} sw_rotary_rule;
+
+/* y = (q * multiplier + constant) >> shift, saturated to u8. No sum leaves 32 bits. */
+typedef struct sw_narrow_rule {
+    int32_t multiplier, constant;
+    unsigned shift;
+} sw_narrow_rule;
+
+typedef struct sw_row_isa {
+    sw_isa needs;
+    void (*add_u8)(size_t n, const uint8_t *a, const uint8_t *b, sw_add_rule rule, uint8_t *y);
+    void (*add_u16)(size_t n, const uint16_t *a, const uint16_t *b, sw_add_rule rule, uint16_t *y);
+    void (*multiply_u16)(size_t n, const uint16_t *a, const uint16_t *b, sw_multiply_rule rule, uint16_t *y);
+    void (*rotary_u16)(size_t half, const uint16_t *x, const uint16_t *cosine, const uint16_t *sine,
+                       sw_rotary_rule rule, uint16_t *y);
+    void (*narrow)(size_t n, const uint16_t *x, sw_narrow_rule rule, uint8_t *y);
+
+    /* Softmax: the greatest of n values and `least`. */
+    uint16_t (*greatest)(size_t n, const uint16_t *x, uint16_t least);
+    /* y = 2^-t of 15 fraction bits, t = (top - x) * to_log2 / 2^22, to_log2 < 2^15; returns their sum. */
+    uint64_t (*exp2)(size_t n, const uint16_t *x, uint16_t top, int32_t to_log2, uint16_t *y);
+    /* y = min(65535, (e * factor) >> shift), factor <= 2^16; y may be e. */
+    void (*scale)(size_t n, const uint16_t *e, uint32_t factor, unsigned shift, uint16_t *y);
+} sw_row_isa;
+
+/* 2^-t of 15 fraction bits, t >= 0 of 16: with t = n - f, f in [0, 1), a parabola in each of 4 segments of f
+ * gives 2^f / 2. */
+static inline uint32_t sw_exp2_q15(uint32_t t) {
+    const uint32_t f = 65535 - (t & 65535), whole = t >> 16;
+    const bool upper = f >= 32768, odd = (f & 16384) != 0;
+    const uint32_t c0 = upper ? (odd ? 34681 : 33371) : (odd ? 32876 : 32769);
+    const uint32_t c1 = upper ? (odd ? 16401 : 19857) : (odd ? 21816 : 22652);
+    const uint32_t c2 = upper ? (odd ? 7227 : 6087) : (odd ? 5119 : 4300);
+    const uint32_t slope = (c2 * f + c1 * 32768) >> 16;
+    return ((slope * f + c0 * 32768) >> 16) >> (whole < 31 ? whole : 31);
+}
+
+extern const sw_row_isa sw_row_scalar;
+#if defined(__x86_64__)
+extern const sw_row_isa sw_row_avx2, sw_row_avx512;
+#endif
+
+/* Best first; the last is scalar. */
+extern const sw_row_isa *const sw_row_variants[];
+extern const size_t sw_row_variant_count;
+
+/* The first variant that this processor can run and SPILLWAY_ISA allows. */
+const sw_row_isa *sw_row_best(void);
+
+#endif

@@ -1,0 +1,88 @@
+/* row_loops.h: the loops of cpu/row_isa.h, in C that compilers turn into vectors. Included once by each
+ * variant, which defines ROW_ISA (its table's name) and ROW_NEEDS. */
+#include "cpu/row_isa.h"
+
+static inline int32_t held(int32_t v, int32_t max) {
+    return v < 0 ? 0 : v > max ? max : v;
+}
+
+#define ADD_LOOP(type)                                                                                       \
+    for (size_t i = 0; i < n; i++) {                                                                         \
+        const uint32_t sum = a[i] * rule.by_a + b[i] * rule.by_b;                                            \
+        y[i] = (type)held(((int32_t)(sum >> rule.cut) + rule.constant) >> rule.shift, rule.max);             \
+    }
+
+static void add_u8(size_t n, const uint8_t *restrict a, const uint8_t *restrict b, sw_add_rule rule,
+                   uint8_t *restrict y) {
+    ADD_LOOP(uint8_t)
+}
+
+static void add_u16(size_t n, const uint16_t *restrict a, const uint16_t *restrict b, sw_add_rule rule,
+                    uint16_t *restrict y) {
+    ADD_LOOP(uint16_t)
+}
+
+/* a b may need 33 bits, with the bias it has 32: it is computed modulo 2^32. The product by the multiplier
+ * has 62 bits; bits 31 and up of it are the result, which has 32. */
+static inline int32_t eighths(int32_t a, int32_t b, int32_t bias, int32_t multiplier) {
+    const int32_t product = (int32_t)((uint32_t)a * (uint32_t)b + (uint32_t)bias);
+    return (int32_t)((uint64_t)((int64_t)product * multiplier) >> 31);
+}
+
+static void multiply_u16(size_t n, const uint16_t *restrict a, const uint16_t *restrict b,
+                         sw_multiply_rule rule, uint16_t *restrict y) {
+    for (size_t i = 0; i < n; i++) {
+        const int32_t e = eighths(a[i] + rule.za, b[i] + rule.zb, rule.bias, rule.multiplier);
+        y[i] = (uint16_t)held(((e - rule.share + 4) >> 3) - rule.offset, UINT16_MAX);
+    }
+}
+
+static void rotary_u16(size_t half, const uint16_t *restrict x, const uint16_t *restrict cosine,
+                       const uint16_t *restrict sine, sw_rotary_rule r, uint16_t *restrict y) {
+    for (size_t i = 0; i < half; i++) {
+        const int32_t a = x[i] + r.zx, b = x[i + half] + r.zx, c = cosine[i] + r.zc, s = sine[i] + r.zs;
+        const int32_t low = eighths(a, c, r.cos_bias, r.cos_multiplier) -
+                            eighths(b, s, r.sin_bias, r.sin_multiplier) - r.low_share;
+        const int32_t high = eighths(b, c, r.cos_bias, r.cos_multiplier) +
+                             eighths(a, s, r.sin_bias, r.sin_multiplier) - r.high_share;
+        y[i] = (uint16_t)held(((low + 4) >> 3) - r.offset, UINT16_MAX);
+        y[i + half] = (uint16_t)held(((high + 4) >> 3) - r.offset, UINT16_MAX);
+    }
+}
+
+static void narrow(size_t n, const uint16_t *restrict x, sw_narrow_rule rule, uint8_t *restrict y) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = (uint8_t)held((x[i] * rule.multiplier + rule.constant) >> rule.shift, UINT8_MAX);
+}
+
+static uint16_t greatest(size_t n, const uint16_t *x, uint16_t least) {
+    uint16_t top = least;
+    for (size_t i = 0; i < n; i++) top = x[i] > top ? x[i] : top;
+    return top;
+}
+
+static uint64_t exp2_loop(size_t n, const uint16_t *restrict x, uint16_t top, int32_t to_log2,
+                          uint16_t *restrict y) {
+    uint64_t sum = 0;
+    for (size_t begin = 0; begin < n; begin += 65536) { /* 2^16 values of 15 bits fit 32 */
+        const size_t end = n - begin < 65536 ? n : begin + 65536;
+        uint32_t part = 0;
+        for (size_t i = begin; i < end; i++) {
+            const uint32_t e = sw_exp2_q15((uint32_t)((top - x[i]) * to_log2) >> 6);
+            y[i] = (uint16_t)e;
+            part += e;
+        }
+        sum += part;
+    }
+    return sum;
+}
+
+static void scale(size_t n, const uint16_t *e, uint32_t factor, unsigned shift, uint16_t *y) {
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t q = (e[i] * factor) >> shift;
+        y[i] = (uint16_t)(q < UINT16_MAX ? q : UINT16_MAX);
+    }
+}
+
+const sw_row_isa ROW_ISA = {ROW_NEEDS, add_u8,   add_u16,   multiply_u16, rotary_u16,
+                            narrow,    greatest, exp2_loop, scale};
