@@ -270,12 +270,17 @@ static sw_code read_pre(const sw_json *file, const sw_json *model, const sw_json
     return want_bool(model, "ignore_merges", rule->ignore_merges, err);
 }
 
-/* What a post_processor adds is taken from add_bos_token, so one that may add something needs that key. */
+/* What a post_processor adds is taken from add_bos_token, so one that may add something needs that key. Those
+ * that frame two texts (BERT's, RoBERTa's) add a token at the end too. */
 static sw_code check_post_processor(const sw_json *file, const sw_json *config, sw_error *err) {
     sw_json post = sw_json_find(file, "post_processor");
     const char *type = "";
     if (post.value == NULL || json_is_null(post.value)) return SW_OK;
     SW_TRY(get_type(&post, &type, err));
+    if (strcmp(type, "ByteLevel") != 0 && strcmp(type, "TemplateProcessing") != 0 &&
+        strcmp(type, "Sequence") != 0)
+        return sw_json_fail(
+            &post, err, "type %s is not supported, supported: ByteLevel, TemplateProcessing, Sequence", type);
     if (strcmp(type, "ByteLevel") == 0 || sw_json_find(config, "add_bos_token").value != NULL) return SW_OK;
     return sw_json_fail(config, err, "key `add_bos_token` is missing, and %s has post_processor %s",
                         SW_TOKENIZER_JSON, type);
@@ -333,8 +338,9 @@ static sw_code read_config(const sw_json *config, sw_arena *arena, sw_tokenizer_
     sw_json value = sw_json_find(config, "add_bos_token");
     if (value.value != NULL) SW_TRY(sw_json_bool(&value, &d->add_bos, err));
     value = sw_json_find(config, "chat_template");
-    if (value.value != NULL && !json_is_null(value.value))
-        SW_TRY(get_text(&value, SIZE_MAX, &d->chat_template, err));
+    bool none = value.value == NULL || json_is_null(value.value) ||
+                (json_is_string(value.value) && json_string_length(value.value) == 0);
+    if (!none) SW_TRY(get_text(&value, SW_CHAT_TEMPLATE_BYTES_MAX, &d->chat_template, err));
     value = sw_json_find(config, "spillway_end_ids");
     if (value.value == NULL) return SW_OK;
     SW_TRY(sw_json_array(&value, 0, d->n_tokens, &d->n_ends, err));

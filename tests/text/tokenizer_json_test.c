@@ -128,6 +128,9 @@ static void refuses_what_it_does_not_know(void **state) {
         {"\"normalizer\": null", "\"normalizer\": {\"type\": \"NFKC\"}", "normalizer is NFKC"},
         {"\"post_processor\": null", "\"post_processor\": {\"type\": \"TemplateProcessing\"}",
          "`add_bos_token` is missing"},
+        {"\"post_processor\": null", "\"post_processor\": {\"type\": \"RobertaProcessing\"}",
+         "type RobertaProcessing is not supported, supported: ByteLevel, TemplateProcessing, Sequence"},
+        {"\"post_processor\": null", "\"post_processor\": {}", "`type` is missing"},
         {"\"decoder\": {\"type\": \"ByteLevel\"}", "\"decoder\": {\"type\": \"Metaspace\"}", "Metaspace"},
         {"\"type\": \"BPE\"", "\"type\": \"Unigram\"", "type Unigram is not supported, supported: BPE"},
         {"\"type\": \"BPE\"", "\"type\": \"BPE\", \"byte_fallback\": true", "byte_fallback: is true"},
@@ -161,8 +164,20 @@ static void refuses_bad_configs(void **state) {
     refuse(base_tokenizer, "{\"spillway_end_ids\": [7]}", SW_BAD_DATA, "is 7, wanted 0 to 6");
     refuse(base_tokenizer, "{\"spillway_end_ids\": [-1]}", SW_BAD_DATA, "is -1");
     refuse(base_tokenizer, "[]", SW_BAD_DATA, "tokenizer_config.json");
-    assert_int_equal(unlink(config_path), 0);
+    refuse(base_tokenizer, "{\"chat_template\": 5}", SW_BAD_DATA, "chat_template: is not text");
+    static char large[SW_CHAT_TEMPLATE_BYTES_MAX + 64] = "{\"chat_template\": \"";
+    memset(large + 19, 'x', SW_CHAT_TEMPLATE_BYTES_MAX + 1);
+    strcpy(large + 19 + SW_CHAT_TEMPLATE_BYTES_MAX + 1, "\"}");
+    refuse(base_tokenizer, large, SW_BAD_DATA, "tokenizer_config.json: $.chat_template: has 1048577 bytes");
     sw_tokenizer *t;
+    static const char *const without[] = {"{}", "{\"chat_template\": null}", "{\"chat_template\": \"\"}"};
+    for (int i = 0; i < 3; i++) { /* raw prompts still work */
+        put(config_path, without[i], strlen(without[i]));
+        assert_int_equal(sw_tokenizer_load(&t, folder, &err), SW_OK);
+        assert_int_equal(sw_tokenizer_description(t)->chat_template.size, 0);
+        sw_tokenizer_destroy(t);
+    }
+    assert_int_equal(unlink(config_path), 0);
     assert_int_equal(sw_tokenizer_load(&t, folder, &err), SW_NOT_FOUND);
 }
 
