@@ -7,7 +7,7 @@ ARGS   :=
 
 sources = find $(wildcard src include tests bench fuzz) -name '*.[ch]'
 
-.PHONY: help setup build demo test conformance asan clean format lint setup-aarch64 aarch64
+.PHONY: help setup build demo test conformance asan clean format lint setup-aarch64 build-aarch64 aarch64
 
 help:
 	@echo 'make demo           install what is missing, build, compile SmolLM2-135M for $(SOC) and run it'
@@ -17,7 +17,8 @@ help:
 	@echo 'make setup          Debian packages, Qualcomm'"'"'s libraries and the model only'
 	@echo 'make asan           the quick tests under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make format, lint   write, check the format of the C; lint checks the include arrows too'
-	@echo 'make aarch64        cross build for 64-bit ARM, some tests under qemu (make setup-aarch64 first)'
+	@echo 'make aarch64        cross build for 64-bit ARM Linux, the quick tests under qemu; then make test runs the'
+	@echo '                    tests of the emulated phone too'
 	@echo 'make clean          remove build/ and out/; external/ stays'
 	@echo 'ARGS="..." adds options: to spillway llama in demo, to ctest in test and asan'
 
@@ -60,11 +61,14 @@ lint:
 
 setup-aarch64:
 	@scripts/packages.sh build aarch64
+	@scripts/fetch.sh --aarch64
 
-aarch64:
+build-aarch64: setup-aarch64
 	cmake --preset aarch64
 	cmake --build --preset aarch64
-	@scripts/run_tests.sh build/aarch64 -R '^(base|graph|soc)/' $(ARGS)
+
+aarch64: build-aarch64
+	@scripts/run_tests.sh build/aarch64 -LE slow $(ARGS)
 
 clean:
 	rm -rf build out

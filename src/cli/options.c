@@ -17,6 +17,7 @@ typedef enum value_type {
     OPTIONAL_TEXT, /* --name or --name=value; value "" where there is none */
     TEXTS,         /* one or more values, again and again: prompts */
     FOLDERS,       /* the same: folders to merge */
+    FILES,         /* one value, again and again: prompts that are in files */
     U32,
     U64,
     NUMBER, /* float */
@@ -95,6 +96,11 @@ static const option options_list[] = {
      "run this bundle, compile nothing"},
     {0, "prompt", "TEXT...", TEXTS, RUNS | IN_COMPARE, AT(prompts), 0, 0,
      "what the user says; several values are the turns of one chat (compare takes one)"},
+    {0, "prompt_file", "FILE", FILES, RUNS, AT(prompts), 0, 0,
+     "as --prompt, the file's bytes as they are; again and again for more turns"},
+    {0, "system_prompt_file", "FILE", TEXT, RUNS, AT(system_prompt_file), 0, 0,
+     "as --system_prompt, the file's bytes as they are"},
+    {0, "stats", "FILE", TEXT, RUNS, AT(stats), 0, 0, "write times and counts of each turn as JSON"},
     {0, "system_prompt", "TEXT", TEXT, RUNS | IN_COMPARE, AT(system_prompt), 0, 0,
      "system message (default: the model's own)"},
     {0, "raw", NULL, FLAG, RUNS | IN_COMPARE, AT(raw), 0, 0,
@@ -107,7 +113,8 @@ static const option options_list[] = {
      "sample from the K likeliest tokens (default 0: all)"},
     {0, "seed", "N", U64, RUNS, AT(seed), 0, 0x1p64, "of the sampler (default 0)"},
     {0, "run_on", "DEVICE", TEXT, RUNS | IN_LOGITS | IN_VERIFY, AT(run_on), 0, 0,
-     "cpu (default), htp-emulator, htp (here, from the bundle's context binaries) or adb (on a phone)"},
+     "cpu (default), htp-emulator, htp (here, from the bundle's context binaries), adb (a phone's HTP; so "
+     "with -s) or adb-cpu (a phone's CPU)"},
     {0, "perf", "MODE", TEXT, RUNS | IN_LOGITS | IN_VERIFY, AT(perf), 0, 0,
      "clocks of the HTP: burst (default), balanced or low_power; back to the default at the end"},
     {0, "force_slc", "OFF", TEXT, RUNS | IN_LOGITS, AT(force_slc), 0, 0,
@@ -116,10 +123,15 @@ static const option options_list[] = {
      "measure each run of the HTP: accelerator and RPC times, costliest ops"},
     {0, "threads", "N", U32, BUILDS | RUNS | IN_COMPARE | IN_LOGITS | IN_EVAL | IN_TRAFFIC | IN_VERIFY,
      AT(threads), 1, 64, "threads (default: all processors)"},
-    {'b', "build_folder", "FOLDER", TEXT, IN_LLAMA, AT(build_folder), 0, 0,
-     "build of the runner for the phone"},
-    {'H', "host", "HOST", TEXT, IN_LLAMA, AT(host), 0, 0, "host of the adb server"},
-    {'s', "device", "SERIAL", TEXT, IN_LLAMA, AT(serial), 0, 0, "serial of the phone"},
+    {'b', "build_folder", "FOLDER", TEXT, RUNS, AT(build_folder), 0, 0,
+     "folder of the runner for the phone or board, a `spillway` for 64-bit ARM (default: build/aarch64 where "
+     "it is)"},
+    {'H', "host", "HOST", TEXT, RUNS, AT(host), 0, 0, "host of the adb server"},
+    {'s', "device", "SERIAL", TEXT, RUNS, AT(serial), 0, 0, "serial of the phone or board: runs there"},
+    {0, "adb", "PROGRAM", TEXT, RUNS, AT(adb), 0, 0, "the adb program (default: $ADB, else adb in PATH)"},
+    {0, "device_dir", "FOLDER", TEXT, RUNS, AT(device_dir), 0, 0,
+     "folder on the device (default: /data/local/tmp/spillway on Android, /var/tmp/spillway on Linux)"},
+    {0, "clean_device", NULL, FLAG, RUNS, AT(clean_device), 0, 0, "remove that folder after the run"},
     {0, "run", NULL, FLAG, IN_VERIFY, AT(run), 0, 0,
      "let the graphs answer two prompts on the device of --run_on: do they look at their input?"},
     {0, "tokens", "N", U32, IN_COMPARE, AT(tokens), 1, 4096, "steps after the prompt (default 8)"},
@@ -196,7 +208,7 @@ static const struct choice {
     {AT(rotate), {"on", "off"}},
     {AT(model_mode), {"hybrid", "kv", "lookahead"}},
     {AT(attention), {"auto", "grouped", "per_kv_head"}},
-    {AT(run_on), {"cpu", "htp-emulator", "htp", "adb"}},
+    {AT(run_on), {"cpu", "htp-emulator", "htp", "adb", "adb-cpu"}},
     {AT(perf), {"burst", "balanced", "low_power"}},
     {AT(force_slc), {"off"}},
     {AT(log_level), {"error", "warn", "info", "verbose", "debug"}},
@@ -263,8 +275,10 @@ static sw_code set_value(sw_options *options, const option *o, const char *value
         options->slc_given = true;
         return SW_OK;
     case TEXTS:
+    case FILES:
         if (options->n_prompts == SW_MAX_PROMPTS)
             return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: more than %d values", o->name, SW_MAX_PROMPTS);
+        options->prompt_is_file[options->n_prompts] = o->type == FILES;
         options->prompts[options->n_prompts++] = value;
         return SW_OK;
     case FOLDERS:

@@ -45,6 +45,8 @@ typedef struct sw_options {
     uint32_t vtcm_mb, opt_level, num_sharding;
     /* What is run. */
     const char *prompts[SW_MAX_PROMPTS], *system_prompt, *pre_gen_bundle, *run_on;
+    const char *system_prompt_file, *stats;
+    bool prompt_is_file[SW_MAX_PROMPTS]; /* until prompt_files.c has read it */
     uint32_t n_prompts;
     const char *perf, *force_slc; /* of the HTP */
     bool compile_only, raw, profile;
@@ -52,7 +54,8 @@ typedef struct sw_options {
     uint64_t seed, top_k;
     uint32_t threads;
     /* The phone. */
-    const char *build_folder, *host, *serial;
+    const char *build_folder, *host, *serial, *adb, *device_dir;
+    bool clean_device;
     /* Single commands. */
     bool chat, json, tensors, run;
     const char *dot, *ids, *out;

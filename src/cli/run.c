@@ -67,12 +67,14 @@ static void print_figures(const sw_turn_stats *stats, uint64_t load_us, const ch
 
 static sw_code chat(const sw_options *options, sw_chat *c, uint64_t load_us, const char *device,
                     sw_error *err) {
+    sw_run_stats all = {.device = device, .load_us = load_us};
     if (options->system_prompt != NULL) SW_TRY(sw_chat_set_system(c, options->system_prompt, err));
     for (uint32_t i = 0; i < options->n_prompts; i++) {
-        sw_turn_stats stats;
-        SW_TRY(sw_chat_turn(c, options->prompts[i], print_text, NULL, &stats, err));
+        sw_turn_stats *stats = &all.turns[all.n_turns++];
+        SW_TRY(sw_chat_turn(c, options->prompts[i], print_text, NULL, stats, err));
         SW_TRY(print_text(NULL, (sw_span){"\n", 1}, err));
-        print_figures(&stats, load_us, device);
+        print_figures(stats, load_us, device);
+        if (options->stats != NULL) SW_TRY(sw_cli_write_stats(options->stats, &all, err));
     }
     return SW_OK;
 }
@@ -92,13 +94,10 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
                                 .top_k = (int64_t)options->top_k,
                                 .top_p = options->top_p,
                                 .seed = options->seed};
-    /* There is no phone runner yet: what runs on adb is answered by the CPU device, and the caller says so.
-     */
-    const char *name = strcmp(options->run_on, "adb") == 0 ? "cpu" : options->run_on;
     sw_code code = sw_sampler_init(&sampler, &params, err);
     if (code == SW_OK) code = sw_pool_create(&pool, options->threads, err);
     if (code == SW_OK) code = sw_cli_bundle_tokenizer(bundle, &tokenizer, err);
-    if (code == SW_OK) code = sw_cli_open_device(options, bundle, name, pool, &device, err);
+    if (code == SW_OK) code = sw_cli_open_device(options, bundle, options->run_on, pool, &device, err);
     if (code == SW_OK) code = sw_session_create(&session, &bundle->decoder, device, err);
     if (code == SW_OK && options->max_seq_len > context_len)
         sw_log(SW_LOG_VERBOSE, "max_seq_len %u is more than the bundle's context: %u tokens are the limit",
@@ -115,15 +114,16 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
     return code;
 }
 
-sw_code sw_cmd_generate(const sw_options *options, sw_error *err) {
-    if (options->n_prompts == 0) return SW_FAIL(err, SW_INVALID_ARGUMENT, "generate: wants --prompt TEXT");
-    if (strcmp(options->run_on, "adb") == 0)
-        return SW_FAIL(err, SW_UNSUPPORTED,
-                       "generate: running on a phone isn't in this build: wanted --run_on cpu or "
-                       "htp-emulator");
+sw_code sw_cli_answer(const sw_options *options, const char *folder, sw_error *err) {
     sw_bundle bundle;
-    SW_TRY(sw_bundle_open(&bundle, options->operand, err));
-    sw_code code = sw_cli_run_chat(options, &bundle, err);
+    SW_TRY(sw_bundle_open(&bundle, folder, err));
+    sw_code code = sw_cli_on_device(options) ? sw_cli_deploy(options, &bundle, err)
+                                             : sw_cli_run_chat(options, &bundle, err);
     sw_bundle_close(&bundle);
     return code;
+}
+
+sw_code sw_cmd_generate(const sw_options *options, sw_error *err) {
+    if (options->n_prompts == 0) return SW_FAIL(err, SW_INVALID_ARGUMENT, "generate: wants --prompt TEXT");
+    return sw_cli_answer(options, options->operand, err);
 }

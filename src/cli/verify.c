@@ -20,7 +20,7 @@ static sw_code run_bundle(const sw_options *options, sw_bundle *bundle, sw_error
 
 sw_code sw_cmd_verify(const sw_options *options, sw_error *err) {
     sw_bundle bundle;
-    if (strcmp(options->run_on, "adb") == 0)
+    if (strncmp(options->run_on, "adb", 3) == 0)
         return SW_FAIL(err, SW_UNSUPPORTED,
                        "verify: running on a phone isn't in this build: wanted --run_on cpu or htp-emulator");
     if (strcmp(options->run_on, "cpu") != 0 && !options->run)

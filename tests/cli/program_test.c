@@ -40,7 +40,9 @@ static void wrong_use_is_2(void **state) {
     REFUSED(2, "--ids", "logits", "--model", gguf);
     REFUSED(2, "prefill_forward, kv_forward", "inspect", bundle, "--dot", "no_such");
     REFUSED(2, "--json", "inspect", gguf, "--json");
-    REFUSED(1, "--run_on", "generate", bundle, "--prompt", "a", "--run_on", "adb");
+    if (access("build/aarch64", F_OK) != 0) /* a runner that is found by itself */
+        REFUSED(2, "-b FOLDER", "generate", bundle, "--prompt", "a", "--run_on", "adb");
+    REFUSED(2, "-s and -H", "generate", bundle, "--prompt", "a", "--run_on", "htp-emulator", "-s", "X");
 }
 
 static void wrong_targets(void **state) {
@@ -297,11 +299,6 @@ static void a_bundle_answers(void **state) {
 
     REFUSED(2, "max_seq_len is 20", "generate", bundle, "--prompt", "hello", "--max_seq_len", "20",
             "--log_level", "error");
-    r = RUN("llama", "--pre_gen_bundle", bundle, "-s", "SERIAL", "--prompt", "hello", "--temperature", "0");
-    check_ran(&r, 1, "nothing was deployed");
-    assert_null(strstr(r.err, "is written")); /* it was there */
-    assert_true(r.out_size > 1);
-    ran_free(&r);
 }
 
 static void inspect_and_verify(void **state) {

@@ -37,6 +37,12 @@ typedef struct run_setting {
     rlim_t file_bytes;       /* no file may grow beyond; 0: no limit */
 } run_setting;
 
+#ifdef SW_EMULATOR /* the program is for another machine */
+static const char *const run_prefix[] = {SW_EMULATOR, SW_PROGRAM, NULL};
+#else
+static const char *const run_prefix[] = {SW_PROGRAM, NULL};
+#endif
+
 static char folder[64]; /* the test's own, temporary */
 
 static inline char *run_read_back(FILE *file, size_t *size) {
@@ -51,8 +57,10 @@ static inline char *run_read_back(FILE *file, size_t *size) {
 
 /* words: the arguments up to NULL. */
 static inline ran run_words(run_setting setting, const char *const *words) {
-    char *argv[64] = {(char *)(uintptr_t)SW_PROGRAM};
-    for (int i = 0; words[i] != NULL; i++) argv[i + 1] = (char *)(uintptr_t)words[i];
+    char *argv[64] = {NULL};
+    int argc = 0;
+    for (int i = 0; run_prefix[i] != NULL; i++) argv[argc++] = (char *)(uintptr_t)run_prefix[i];
+    for (int i = 0; words[i] != NULL; i++) argv[argc++] = (char *)(uintptr_t)words[i];
     FILE *in = tmpfile(), *out = tmpfile(), *err = tmpfile();
     if (in == NULL || out == NULL || err == NULL) abort();
     if (setting.input != NULL)
@@ -75,7 +83,7 @@ static inline ran run_words(run_setting setting, const char *const *words) {
         if (setting.file_bytes != 0)
             setrlimit(RLIMIT_FSIZE, &(struct rlimit){setting.file_bytes, setting.file_bytes});
         alarm(500);
-        execv(SW_PROGRAM, argv);
+        execvp(argv[0], argv);
         _exit(126);
     }
     int status = 0;

@@ -33,8 +33,16 @@ static inline void tiny_bundle_add_tokenizer(sw_bundle_writer *w, const sw_token
     }
 }
 
+/* A context part that stands in for Qualcomm's binary, and the build that it is said to be of; none: {0}. */
+typedef struct tiny_context {
+    const void *data;
+    size_t size;
+    const char *build_id;
+} tiny_context;
+
 /* other: a tokenizer in place of the model's own, or NULL. */
-static inline void tiny_bundle_write(const char *gguf_path, const char *path, const sw_tokenizer *other) {
+static inline void tiny_bundle_write_with(const char *gguf_path, const char *path, const sw_tokenizer *other,
+                                          tiny_context context) {
     sw_error err;
     sw_model model;
     sw_device *cpu;
@@ -67,7 +75,10 @@ static inline void tiny_bundle_write(const char *gguf_path, const char *path, co
     }
     BUNDLE_OK(sw_bundle_writer_end_weights(w, &err));
     tiny_bundle_add_tokenizer(w, other != NULL ? other : own, &err);
+    if (context.data != NULL)
+        BUNDLE_OK(sw_bundle_writer_add(w, SW_PART_CONTEXT, "context.bin", context.data, context.size, &err));
     sw_manifest_init(&m, &d);
+    m.qnn_build_id = context.build_id;
     m.tool_version = SW_VERSION, m.recipe = "16a8w", m.mode = SW_MODE_HYBRID,
     m.prefill_ar_len = BUNDLE_PREFILL;
     m.soc_name = "SM8750", m.soc_id = 69, m.htp_arch = 79, m.vtcm_mb = 8, m.opt_level = 3;
@@ -78,6 +89,10 @@ static inline void tiny_bundle_write(const char *gguf_path, const char *path, co
     cpu->ops->destroy(cpu);
     sw_tokenizer_destroy(own);
     sw_model_close(&model);
+}
+
+static inline void tiny_bundle_write(const char *gguf_path, const char *path, const sw_tokenizer *other) {
+    tiny_bundle_write_with(gguf_path, path, other, (tiny_context){0});
 }
 
 #endif
