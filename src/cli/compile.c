@@ -125,6 +125,11 @@ static sw_code load(job *j, sw_error *err) {
     if (context_length(j->options) > c->model.hparams.context_max)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_context_len: %u, but %s was trained for %u positions",
                        context_length(j->options), c->path, c->model.hparams.context_max);
+    uint32_t layers = c->model.hparams.n_layers;
+    if (j->options->num_sharding > layers)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "--num_sharding: %u, wanted 1 to %u: the model has %u layers",
+                       j->options->num_sharding, layers < SW_MAX_SHARDS ? layers : SW_MAX_SHARDS, layers);
     return check_prompt(j, err);
 }
 
