@@ -7,10 +7,15 @@
 #include "base/log.h"
 #include "graph/verify.h"
 #include "quant/sink.h"
+#include "quant/smooth.h"
 #include "text/chat_template.h"
 
 bool sw_cli_wants_rotation(const sw_recipe *recipe, const sw_options *options) {
     return options->rotate != NULL ? strcmp(options->rotate, "on") == 0 : recipe->rotate;
+}
+
+static bool wants_smoothing(const sw_recipe *recipe) {
+    return recipe->smooth != 0 && sw_dtype_quantized(recipe->activation);
 }
 
 /* The first token of every chat: the same with and without a system message, whatever is said. */
@@ -46,8 +51,10 @@ static sw_code compute_sink(sw_quantized_model *q, const sw_checkpoint *checkpoi
 sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
                                  const char *scratch_folder, const sw_checkpoint *checkpoint, sw_error *err) {
     *q = (sw_quantized_model){.recipe = *recipe, .model = &checkpoint->model};
-    if (!sw_cli_wants_rotation(recipe, options)) return compute_sink(q, checkpoint, err);
-    sw_code code = sw_rotate_model(&q->rotated, &checkpoint->model, scratch_folder, checkpoint->pool, err);
+    bool rotate = sw_cli_wants_rotation(recipe, options);
+    if (!rotate && !wants_smoothing(recipe)) return compute_sink(q, checkpoint, err);
+    sw_code code =
+        sw_rotate_model(&q->rotated, &checkpoint->model, rotate, scratch_folder, checkpoint->pool, err);
     if (code == SW_UNSUPPORTED) sw_error_prefix(err, "--rotate on (without: --rotate off)");
     q->model = &q->rotated.model;
     return code == SW_OK ? compute_sink(q, checkpoint, err) : code;
@@ -58,16 +65,27 @@ sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration
     if (!sw_dtype_quantized(q->recipe.activation)) return SW_OK;
     sw_log(SW_LOG_INFO, "calibration: %zu tokens of %s in %zu windows, %u more held out", calibration->n_used,
            calibration->name, calibration->n_windows, calibration->held_out.n_tokens);
-    return sw_calibrate(&q->ranges, q->model, &q->sink, checkpoint->cpu, calibration->windows,
+    if (wants_smoothing(&q->recipe)) {
+        SW_TRY(sw_smooth_model(&q->rotated, &q->recipe, &q->sink, checkpoint->cpu, calibration->windows,
+                               calibration->n_windows, checkpoint->pool, err));
+        SW_TRY(compute_sink(q, checkpoint, err)); /* its V has other factors now */
+    }
+    return sw_calibrate(&q->ranges, q->model, &q->sink, &q->recipe, checkpoint->cpu, calibration->windows,
                         calibration->n_windows, err);
 }
 
-/* Ranges are what was seen, not what a recipe makes of it, so they only depend on the model. */
+/* The search looks at the recipe's types. */
+static bool same_smoothing(const sw_recipe *a, const sw_recipe *b) {
+    if (!wants_smoothing(a) && !wants_smoothing(b)) return true;
+    return a->smooth == b->smooth && a->activation == b->activation && a->form.four_bit == b->form.four_bit;
+}
+
+/* Ranges that are what was seen, not what a recipe makes of it, only depend on the model. */
 bool sw_quantized_model_share(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
                               const sw_quantized_model *other) {
-    if (other->shares || sw_cli_wants_rotation(recipe, options) != (other->rotated.data != NULL))
-        return false;
-    if (recipe->sink != other->recipe.sink || recipe->smooth != other->recipe.smooth) return false;
+    if (other->shares || sw_cli_wants_rotation(recipe, options) != other->rotated.rotated) return false;
+    if (recipe->sink != other->recipe.sink || !same_smoothing(recipe, &other->recipe)) return false;
+    if (sw_recipe_has_methods(recipe) || sw_recipe_has_methods(&other->recipe)) return false;
     if (sw_dtype_quantized(recipe->activation) && other->ranges == NULL) return false;
     *q = (sw_quantized_model){.recipe = *recipe,
                               .model = other->model,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "quant/observe.h"
+#include "quant/collect.h"
 #include "quant/window.h"
 
 /* hidden_in's range is that of the whole table: any token can come, and the text shows few of them. */
@@ -26,14 +26,6 @@ static sw_code observe_embedding(sw_ranges *ranges, const sw_model *model, sw_er
     return code == SW_OK ? sw_ranges_merge(ranges, "hidden_in", all, err) : code;
 }
 
-/* As a session feeds it: the sink's tokens aren't repeated. */
-static sw_window behind_sink(const sw_sink *sink, sw_window window) {
-    uint32_t n = 0;
-    while (sink != NULL && n < sink->n_tokens && n + 1 < window.n_tokens && window.ids[n] == sink->ids[n])
-        n++;
-    return (sw_window){window.ids + n, window.n_tokens - n};
-}
-
 static sw_code run_window(sw_float_window *w, sw_observation *observation, const sw_window *window,
                           sw_error *err) {
     observation->groups = &w->groups;
@@ -42,29 +34,54 @@ static sw_code run_window(sw_float_window *w, sw_observation *observation, const
     return observation->error.code;
 }
 
-sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink, sw_device *device,
-                     const sw_window *windows, size_t n_windows, sw_error *err) {
+/* Least and greatest, whatever the recipe's method: what all rows look at must not saturate. */
+static sw_code observe_sink(sw_ranges *ranges, const sw_sink *sink, const sw_hparams *h, sw_error *err) {
+    if (sink == NULL || sink->n_tokens == 0) return SW_OK;
+    size_t values = (size_t)sw_sink_values(h, sink->n_tokens) / (2 * h->n_layers);
+    for (uint32_t slot = 0; slot < 2 * h->n_layers; slot++) {
+        char name[SW_NAME_BYTES];
+        sw_range seen = SW_RANGE_EMPTY;
+        sw_layer_name(name, slot / 2, slot % 2 == 0 ? "k_new" : "v_new");
+        if (!sw_range_of_values((const float *)sink->kv + slot * values, values, &seen.min, &seen.max))
+            return SW_FAIL(err, SW_BAD_DATA, "%s: the first token's values aren't finite", name);
+        SW_TRY(sw_ranges_merge(ranges, name, seen, err));
+    }
+    return SW_OK;
+}
+
+static sw_code run_windows(sw_observation *o, sw_float_window *w, const sw_window *windows, size_t n_windows,
+                           sw_error *err) {
+    sw_progress progress;
+    sw_progress_start(&progress, "calibrating", n_windows);
+    sw_code code = observe_embedding(o->ranges, w->model, err);
+    for (size_t i = 0; i < n_windows && code == SW_OK; i++) {
+        const sw_window window = sw_window_behind(w->sink, windows[i]);
+        code = run_window(w, o, &window, err);
+        if (code != SW_OK && err) sw_error_prefix(err, "calibration window %zu", i);
+        sw_collection_end_window(o->collection);
+        sw_progress_update(&progress, i + 1);
+    }
+    sw_progress_end(&progress);
+    if (code == SW_OK) code = sw_collection_choose(o->collection, o->ranges, err);
+    return code == SW_OK ? observe_sink(o->ranges, w->sink, &w->model->hparams, err) : code;
+}
+
+sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink, const sw_recipe *recipe,
+                     sw_device *device, const sw_window *windows, size_t n_windows, sw_error *err) {
     *out = NULL;
     if (n_windows == 0)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "calibration has no text; it needs at least one window of tokens");
     sw_float_window w = {.model = model, .sink = sink, .device = device};
-    sw_observation observation = {.ranges = sw_ranges_create()};
-    if (!observation.ranges) return SW_FAIL(err, SW_NO_MEMORY, "calibration: out of memory");
-    sw_progress progress;
-    sw_progress_start(&progress, "calibrating", n_windows);
-    sw_code code = observe_embedding(observation.ranges, model, err);
-    for (size_t i = 0; i < n_windows && code == SW_OK; i++) {
-        const sw_window window = behind_sink(sink, windows[i]);
-        code = run_window(&w, &observation, &window, err);
-        if (code != SW_OK && err) sw_error_prefix(err, "calibration window %zu", i);
-        sw_progress_update(&progress, i + 1);
-    }
-    sw_progress_end(&progress);
+    sw_observation o = {.ranges = sw_ranges_create(), .recipe = recipe, .collection = sw_collection_create()};
+    sw_code code = o.ranges != NULL && o.collection != NULL
+                       ? run_windows(&o, &w, windows, n_windows, err)
+                       : SW_FAIL(err, SW_NO_MEMORY, "calibration: out of memory");
     sw_float_window_free(&w);
+    sw_collection_free(o.collection);
     if (code == SW_OK)
-        *out = observation.ranges;
+        *out = o.ranges;
     else
-        sw_ranges_free(observation.ranges);
+        sw_ranges_free(o.ranges);
     return code;
 }

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "graph/decoder.h"
+#include "quant/collect.h"
+#include "quant/rules.h"
 
 struct sw_ranges {
     sw_names names;
@@ -83,12 +85,15 @@ bool sw_range_of_values(const float *values, size_t n, float *min, float *max) {
     return isfinite(*min) && isfinite(*max);
 }
 
+sw_code sw_ranges_not_finite(const sw_tensor *t, sw_error *err) {
+    return SW_FAIL(err, SW_BAD_DATA,
+                   "%s: calibration met a value that is infinite or no number; check the weights", t->name);
+}
+
 sw_code sw_ranges_observe(sw_ranges *ranges, const sw_tensor *t, const float *values, sw_error *err) {
     sw_range seen = SW_RANGE_EMPTY;
     if (!sw_range_of_values(values, (size_t)sw_tensor_elements(t), &seen.min, &seen.max))
-        return SW_FAIL(err, SW_BAD_DATA,
-                       "%s: calibration met a value that is infinite or no number; check the weights",
-                       t->name);
+        return sw_ranges_not_finite(t, err);
     return sw_ranges_merge(ranges, t->range, seen, err);
 }
 
@@ -112,6 +117,32 @@ static sw_code observe_scores(sw_ranges *ranges, const sw_tensor *t, const float
     return sw_ranges_merge(ranges, t->range, seen, err);
 }
 
+/* The range's method, and the type that it will have. */
+static sw_range_method method_of(const sw_recipe *recipe, const sw_tensor *t, sw_op_type made_by,
+                                 sw_range_kind kind, sw_dtype *type) {
+    if (recipe == NULL) return (sw_range_method){SW_METHOD_MINMAX, 0};
+    sw_range_method method = recipe->method;
+    *type = recipe->activation;
+    for (uint32_t i = 0; i < recipe->n_activation_rules; i++) {
+        const sw_activation_rule *rule = &recipe->activation_rules[i];
+        if (!sw_activation_rule_matches(rule, t->range, made_by)) continue;
+        if (rule->type != SW_DTYPE_COUNT) *type = rule->type;
+        if (rule->method.kind != SW_METHOD_DEFAULT) method = rule->method;
+    }
+    if (kind == SW_RANGE_KV) *type = recipe->kv;
+    if (!sw_dtype_quantized(*type)) method.kind = SW_METHOD_MINMAX; /* a float has no range */
+    return method;
+}
+
+static sw_code observe_output(sw_observation *o, const sw_op *op, const sw_tensor *t, sw_range_kind kind,
+                              const float *values) {
+    sw_dtype type = SW_F32;
+    sw_range_method method = method_of(o->recipe, t, op->type, kind, &type);
+    if (method.kind <= SW_METHOD_MINMAX) return sw_ranges_observe(o->ranges, t, values, &o->error);
+    if (sw_op_get_info(op->type)->movement) return SW_OK; /* its input's range is the group's */
+    return sw_collection_add(o->collection, t, values, method, type, kind == SW_RANGE_KV, &o->error);
+}
+
 void sw_observe_op(void *context, const sw_graph *graph, const sw_op *op, const void *const *values) {
     sw_observation *o = context;
     if (op->type == SW_OP_SOFTMAX && o->error.code == SW_OK) {
@@ -122,6 +153,6 @@ void sw_observe_op(void *context, const sw_graph *graph, const sw_op *op, const 
         const sw_tensor *t = graph->tensors[op->outputs[i]];
         sw_range_kind kind = sw_groups_kind(o->groups, t->range);
         if (t->dtype != SW_F32 || (kind != SW_RANGE_SEEN && kind != SW_RANGE_KV)) continue;
-        o->error.code = sw_ranges_observe(o->ranges, t, values[op->outputs[i]], &o->error);
+        o->error.code = observe_output(o, op, t, kind, values[op->outputs[i]]);
     }
 }

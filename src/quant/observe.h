@@ -29,6 +29,9 @@ const sw_range *sw_ranges_at(const sw_ranges *ranges, uint32_t index, const char
 /* Least and greatest of values[n], n > 0. False where one is infinite or no number. */
 bool sw_range_of_values(const float *values, size_t n, float *min, float *max);
 
+/* Fills err: the tensor has a value that isn't finite. SW_BAD_DATA. */
+sw_code sw_ranges_not_finite(const sw_tensor *t, sw_error *err);
+
 /* Merges a tensor's f32 values. Errors: SW_BAD_DATA with the tensor where a value isn't finite. */
 sw_code sw_ranges_observe(sw_ranges *ranges, const sw_tensor *t, const float *values,
                           sw_error *err) SW_MUST_CHECK;
@@ -36,8 +39,10 @@ sw_code sw_ranges_observe(sw_ranges *ranges, const sw_tensor *t, const float *va
 /* A running observation: the context of sw_observe_op. */
 typedef struct sw_observation {
     sw_ranges *ranges;
-    sw_groups *groups; /* of the graph that runs */
-    sw_error error;    /* error.code is not SW_OK after the first failure; later calls do nothing */
+    const sw_recipe *recipe;          /* NULL: min-max */
+    struct sw_collection *collection; /* for what is more than that */
+    sw_groups *groups;                /* of the graph that runs */
+    sw_error error; /* error.code is not SW_OK after the first failure; later calls do nothing */
 } sw_observation;
 
 /* An sw_observer. Sees every op's outputs, but for what has a fixed encoding, the mask, and scores; those are

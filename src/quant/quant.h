@@ -15,23 +15,48 @@ typedef struct sw_weight_rule {
     const char *place;   /* in a recipe file, for messages; NULL: of a shipped recipe */
 } sw_weight_rule;
 
-/* Activations whose range names match, and that an op of that type makes, have another type. */
+/* How a range follows from what calibration sees. */
+#define SW_RANGE_METHODS(X)                                                                                  \
+    X(SW_METHOD_DEFAULT, "")                      /* of a rule: what holds without it */                     \
+    X(SW_METHOD_MINMAX, "minmax")                 /* from the least to the greatest */                       \
+    X(SW_METHOD_MOVING_AVERAGE, "moving_average") /* of windows' least and greatest values */                \
+    X(SW_METHOD_PERCENTILE, "percentile")         /* less the outermost values at either end */              \
+    X(SW_METHOD_MSE, "mse")                       /* with the least squared error of the values */
+
+typedef enum sw_range_method_kind {
+#define SW_RANGE_METHOD_ENUM(id, name) id,
+    SW_RANGE_METHODS(SW_RANGE_METHOD_ENUM)
+#undef SW_RANGE_METHOD_ENUM
+        SW_METHOD_COUNT
+} sw_range_method_kind;
+
+typedef struct sw_range_method {
+    sw_range_method_kind kind;
+    double parameter; /* moving average: the new window's share, 0 to 1; percentile: 50 to 100 */
+} sw_range_method;
+
+/* Activations whose range names match, and that an op of that type makes, have another type, or a range by
+ * another method. */
 typedef struct sw_activation_rule {
     const char *match;
-    sw_op_type op; /* SW_OP_COUNT: whatever makes them, the host too */
-    sw_dtype type;
+    sw_op_type op;     /* SW_OP_COUNT: whatever makes them, the host too */
+    sw_dtype type;     /* SW_DTYPE_COUNT: what holds without the rule */
     const char *place; /* as above */
+    sw_range_method method;
 } sw_activation_rule;
+
+#define SW_SMOOTH_SEARCH (-1.0f)
 
 /* A recipe: the type of each role, and exceptions: of rules that match, the last one counts. With tied
  * embeddings the head's constant is "embedding". */
 typedef struct sw_recipe {
     const char *name;                       /* "16a8w", "8a8w", "f16" */
     sw_dtype activation, kv, weight, gamma; /* f16: all SW_F16 */
-    bool rotate;         /* wants the model of sw_rotate_model: integers can't reach its outliers else */
-    bool sink;           /* wants the chat's first token outside of the graphs: quant/sink.h */
-    float smooth;        /* strength of sw_smooth_model, 0 to 1; 0: none */
-    sw_weight_form form; /* of weights in SW_S8 */
+    bool rotate;            /* wants the model of sw_rotate_model: integers can't reach its outliers else */
+    bool sink;              /* wants the chat's first token outside of the graphs: quant/sink.h */
+    float smooth;           /* strength of sw_smooth_model, 0 to 1, or SW_SMOOTH_SEARCH; 0: none */
+    sw_range_method method; /* of ranges; SW_METHOD_DEFAULT is min-max */
+    sw_weight_form form;    /* of weights in SW_S8 */
     const sw_weight_rule *weight_rules;
     uint32_t n_weight_rules;
     const sw_activation_rule *activation_rules;
@@ -46,6 +71,10 @@ sw_code sw_recipe_find(sw_recipe *out, const char *name, unsigned kv_bits, sw_er
  * Errors also: those of reading; SW_BAD_DATA with file, key, value and what is legal. */
 sw_code sw_recipe_load(sw_recipe *out, const char *name_or_file, unsigned kv_bits, sw_arena *arena,
                        sw_error *err) SW_MUST_CHECK;
+
+/* True where some ranges are more than least and greatest values: they serve no other recipe then. */
+bool sw_recipe_has_methods(const sw_recipe *recipe);
+const char *sw_range_method_name(sw_range_method_kind kind);
 
 /* True where some of its weights have scales of that kind. */
 bool sw_recipe_has_scales(const sw_recipe *recipe, sw_scales scales);
@@ -62,10 +91,11 @@ typedef struct sw_window { /* a run of text: n_tokens ids, from position 0 */
 } sw_window;
 
 /* Runs the float model over the windows on a device that can observe; behind its sink (f32) where there is
- * one, else NULL. Draws progress. Errors: SW_INVALID_ARGUMENT (no window, an id out of range), or the
- * device's. */
-sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink, sw_device *device,
-                     const sw_window *windows, size_t n_windows, sw_error *err) SW_MUST_CHECK;
+ * one, else NULL. Ranges follow by the recipe's methods; recipe NULL: min-max. Draws progress. Errors:
+ * SW_INVALID_ARGUMENT (no window, an id out of range), or the device's. */
+sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink, const sw_recipe *recipe,
+                     sw_device *device, const sw_window *windows, size_t n_windows,
+                     sw_error *err) SW_MUST_CHECK;
 void sw_ranges_free(sw_ranges *ranges); /* NULL is allowed */
 
 /* Figures for the user. */

@@ -72,3 +72,19 @@ bool sw_recipe_has_scales(const sw_recipe *recipe, sw_scales scales) {
         has = has || (recipe->weight_rules[i].type == SW_S8 && recipe->weight_rules[i].form.scales == scales);
     return has;
 }
+
+bool sw_recipe_has_methods(const sw_recipe *recipe) {
+    bool has = recipe->method.kind > SW_METHOD_MINMAX;
+    for (uint32_t i = 0; i < recipe->n_activation_rules; i++)
+        has = has || recipe->activation_rules[i].method.kind > SW_METHOD_MINMAX;
+    return has;
+}
+
+const char *sw_range_method_name(sw_range_method_kind kind) {
+    static const char *const names[SW_METHOD_COUNT] = {
+#define SW_RANGE_METHOD_NAME(id, name) [id] = name,
+        SW_RANGE_METHODS(SW_RANGE_METHOD_NAME)
+#undef SW_RANGE_METHOD_NAME
+    };
+    return names[kind];
+}

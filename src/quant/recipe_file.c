@@ -9,6 +9,8 @@
 
 enum { MAX_FILE_BYTES = 1 << 20, MAX_RULES = 1000, MAX_TEXT = SW_NAME_BYTES - 1 };
 
+#define METHOD_KEYS "observer", "percentile", "averaging"
+
 typedef struct reader {
     sw_recipe *recipe;
     sw_arena *arena;
@@ -77,9 +79,56 @@ static sw_code read_weight(const reader *r, const sw_json *parent, sw_dtype *typ
     return SW_OK;
 }
 
+/* "observer": a method's name; its parameter under a key of its own. What isn't there stays. */
+static sw_code read_method(const reader *r, const sw_json *at, sw_range_method *method) {
+    static const struct {
+        const char *key;
+        sw_range_method_kind kind;
+        double least, most, usual;
+    } parameters[] = {{"percentile", SW_METHOD_PERCENTILE, 50, 100, 99.99},
+                      {"averaging", SW_METHOD_MOVING_AVERAGE, 0, 1, 0.1}};
+    sw_json observer = sw_json_find(at, "observer");
+    const char *text = NULL;
+    if (observer.value != NULL) {
+        SW_TRY(sw_json_text(&observer, false, MAX_TEXT, &text, r->err));
+        *method = (sw_range_method){SW_METHOD_MINMAX, 0};
+        while (method->kind < SW_METHOD_COUNT && strcmp(sw_range_method_name(method->kind), text) != 0)
+            method->kind++;
+        if (method->kind == SW_METHOD_COUNT)
+            return sw_json_fail(&observer, r->err,
+                                "is `%s`, wanted minmax, moving_average, percentile or mse", text);
+    }
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
+        sw_json value = sw_json_find(at, parameters[i].key);
+        bool fits = text != NULL && method->kind == parameters[i].kind;
+        if (fits) method->parameter = parameters[i].usual;
+        if (value.value == NULL) continue;
+        if (!fits)
+            return sw_json_fail(&value, r->err, "stands without \"observer\": \"%s\"",
+                                sw_range_method_name(parameters[i].kind));
+        SW_TRY(sw_json_f64(&value, &method->parameter, r->err));
+        if (!(method->parameter >= parameters[i].least && method->parameter <= parameters[i].most))
+            return sw_json_fail(&value, r->err, "is %g, wanted %g to %g", method->parameter,
+                                parameters[i].least, parameters[i].most);
+    }
+    return SW_OK;
+}
+
+static sw_code read_smooth(const reader *r, const sw_json *at) {
+    const char *text = json_string_value(at->value);
+    double strength;
+    r->recipe->smooth = SW_SMOOTH_SEARCH;
+    if (text != NULL && strcmp(text, "search") == 0) return SW_OK;
+    SW_TRY(sw_json_f64(at, &strength, r->err));
+    if (!(strength >= 0 && strength <= 1))
+        return sw_json_fail(at, r->err, "is %g, wanted 0 (none) to 1, or `search`", strength);
+    r->recipe->smooth = (float)strength;
+    return SW_OK;
+}
+
 static sw_code read_default(const reader *r, const sw_json *at) {
-    static const char *const keys[] = {"activation", "kv",   "weight_bits", "scales", "block",
-                                       "rotate",     "sink", "smooth",      NULL};
+    static const char *const keys[] = {"activation", "kv",   "weight_bits", "scales",    "block",
+                                       "rotate",     "sink", "smooth",      METHOD_KEYS, NULL};
     sw_recipe *recipe = r->recipe;
     bool weight;
     SW_TRY(sw_json_only_keys(at, keys, r->err));
@@ -89,30 +138,29 @@ static sw_code read_default(const reader *r, const sw_json *at) {
     SW_TRY(read_weight(r, at, &recipe->weight, &recipe->form, &weight));
     sw_json rotate = sw_json_find(at, "rotate"), sink = sw_json_find(at, "sink"),
             smooth = sw_json_find(at, "smooth");
-    double strength = (double)recipe->smooth;
     if (rotate.value != NULL) SW_TRY(sw_json_bool(&rotate, &recipe->rotate, r->err));
     if (sink.value != NULL) SW_TRY(sw_json_bool(&sink, &recipe->sink, r->err));
-    if (smooth.value != NULL) SW_TRY(sw_json_f64(&smooth, &strength, r->err));
-    if (!(strength >= 0 && strength <= 1))
-        return sw_json_fail(&smooth, r->err, "is %g, wanted 0 (none) to 1", strength);
-    recipe->smooth = (float)strength;
-    return SW_OK;
+    if (smooth.value != NULL) SW_TRY(read_smooth(r, &smooth));
+    return read_method(r, at, &recipe->method);
 }
 
 static sw_code read_rule(const reader *r, const sw_json *at, sw_weight_rule *weights,
                          sw_activation_rule *activations) {
-    static const char *const keys[] = {"match", "op", "activation", "weight_bits", "scales", "block", NULL};
+    static const char *const keys[] = {"match",  "op",    "activation", "weight_bits",
+                                       "scales", "block", METHOD_KEYS,  NULL};
     sw_recipe *recipe = r->recipe;
     sw_json match = sw_json_find(at, "match"), op = sw_json_find(at, "op");
     sw_weight_rule weight = {.match = "*", .type = recipe->weight, .form = recipe->form};
-    sw_activation_rule activation = {.match = "*", .op = SW_OP_COUNT, .type = recipe->activation};
-    bool has_weight, has_activation = sw_json_find(at, "activation").value != NULL;
+    sw_activation_rule activation = {.match = "*", .op = SW_OP_COUNT, .type = SW_DTYPE_COUNT};
+    bool has_weight, has_activation;
     weight.place = activation.place = sw_arena_printf(r->arena, "$.rules[%zu]", at->index);
     if (weight.place == NULL) return no_memory(r);
     SW_TRY(sw_json_only_keys(at, keys, r->err));
     if (match.value != NULL) SW_TRY(get_text(r, &match, &weight.match));
     activation.match = weight.match;
     SW_TRY(read_activation(r, at, "activation", &activation.type));
+    SW_TRY(read_method(r, at, &activation.method));
+    has_activation = activation.type != SW_DTYPE_COUNT || activation.method.kind != SW_METHOD_DEFAULT;
     SW_TRY(read_weight(r, at, &weight.type, &weight.form, &has_weight));
     if (op.value != NULL) {
         const char *text;
@@ -122,7 +170,9 @@ static sw_code read_rule(const reader *r, const sw_json *at, sw_weight_rule *wei
             return sw_json_fail(&op, r->err, "weights are named by `match` alone: all are FullyConnected's");
     }
     if (!has_weight && !has_activation)
-        return sw_json_fail(at, r->err, "changes nothing: wanted activation, weight_bits, scales or block");
+        return sw_json_fail(at, r->err,
+                            "changes nothing: wanted activation, observer, weight_bits, scales or "
+                            "block");
     if (has_weight) weights[recipe->n_weight_rules++] = weight;
     if (has_activation) activations[recipe->n_activation_rules++] = activation;
     return SW_OK;

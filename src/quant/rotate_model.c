@@ -95,10 +95,16 @@ static void fold_columns(void *context, size_t begin, size_t end) {
     free(strip);
 }
 
+/* rotations NULL: a copy. */
 static sw_code fold(const sw_model *in, unsigned id, uint32_t layer, const sw_rotation *rotations, float *out,
                     sw_pool *pool, sw_error *err) {
     job j = {.in = sw_model_weight(in, (sw_weight_id)id, layer), .out = out};
     float *gamma = NULL;
+    if (rotations == NULL) {
+        sw_pool_for(pool, j.in->rows, ROWS_A_TASK, fold_rows, &j);
+        return atomic_load(&j.no_memory) ? SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", j.in->file_name)
+                                         : SW_OK;
+    }
     if (is_norm(id)) {
         for (uint32_t i = 0; i < j.in->cols; i++) out[i] = 1;
         return SW_OK;
@@ -142,7 +148,7 @@ static sw_code map_scratch(sw_rotated_model *out, const char *folder, sw_error *
 static sw_code plan(sw_rotated_model *out, const sw_model *in, sw_error *err) {
     sw_model *m = &out->model;
     m->hparams = in->hparams;
-    m->hparams.tied_embeddings = false; /* only the head takes in a gamma */
+    if (out->rotated) m->hparams.tied_embeddings = false; /* only the head takes in a gamma */
     size_t n = (size_t)in->hparams.n_layers * SW_WEIGHT_COUNT;
     m->weights = sw_arena_array(&m->arena, n, sizeof *m->weights);
     if (m->weights == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
@@ -151,6 +157,7 @@ static sw_code plan(sw_rotated_model *out, const sw_model *in, sw_error *err) {
         uint32_t layer = (uint32_t)(i / SW_WEIGHT_COUNT);
         const sw_weight *w = sw_model_weight(in, (sw_weight_id)(i % SW_WEIGHT_COUNT), layer);
         if (layer > 0 && w == sw_model_weight(in, (sw_weight_id)(i % SW_WEIGHT_COUNT), 0)) continue;
+        if (i % SW_WEIGHT_COUNT == SW_W_HEAD && m->hparams.tied_embeddings) continue;
         m->weights[i] = (sw_weight){.file_name = sw_arena_strdup(&m->arena, w->file_name),
                                     .row_bytes = (uint64_t)w->cols * sizeof(float),
                                     .rows = w->rows,
@@ -172,12 +179,12 @@ static sw_code fill(sw_rotated_model *out, const sw_model *in, const sw_rotation
     size_t n = (size_t)in->hparams.n_layers * SW_WEIGHT_COUNT;
     uint8_t *at = out->data;
     sw_progress progress;
-    sw_progress_start(&progress, "rotate", n);
+    sw_progress_start(&progress, rotations != NULL ? "rotate" : "copy", n);
     sw_code code = SW_OK;
     for (size_t i = 0; i < n && code == SW_OK; i++) {
         sw_weight *w = &out->model.weights[i];
         sw_progress_update(&progress, i + 1);
-        if (w->rows == 0) continue; /* stands in layer 0 */
+        if (w->rows == 0) continue; /* stands in layer 0, or is the embedding */
         w->data = at;
         code = fold(in, (unsigned)(i % SW_WEIGHT_COUNT), (uint32_t)(i / SW_WEIGHT_COUNT), rotations,
                     (float *)(void *)at, pool, err);
@@ -188,15 +195,16 @@ static sw_code fill(sw_rotated_model *out, const sw_model *in, const sw_rotation
     return code;
 }
 
-sw_code sw_rotate_model(sw_rotated_model *out, const sw_model *in, const char *scratch_folder, sw_pool *pool,
-                        sw_error *err) {
-    *out = (sw_rotated_model){0};
+sw_code sw_rotate_model(sw_rotated_model *out, const sw_model *in, bool rotate, const char *scratch_folder,
+                        sw_pool *pool, sw_error *err) {
+    *out = (sw_rotated_model){.rotated = rotate};
     sw_rotation rotations[N_ROTATIONS] = {0};
-    sw_code code = sw_rotation_init(&rotations[RESIDUAL], in->hparams.hidden, 1, err);
-    if (code == SW_OK) code = sw_rotation_init(&rotations[HEAD], in->hparams.head_dim, 5, err);
+    sw_code code = SW_OK;
+    if (rotate) code = sw_rotation_init(&rotations[RESIDUAL], in->hparams.hidden, 1, err);
+    if (code == SW_OK && rotate) code = sw_rotation_init(&rotations[HEAD], in->hparams.head_dim, 5, err);
     if (code == SW_OK) code = plan(out, in, err);
     if (code == SW_OK) code = map_scratch(out, scratch_folder, err);
-    if (code == SW_OK) code = fill(out, in, rotations, pool, err);
+    if (code == SW_OK) code = fill(out, in, rotate ? rotations : NULL, pool, err);
     sw_rotation_free(&rotations[RESIDUAL]);
     sw_rotation_free(&rotations[HEAD]);
     if (code != SW_OK) sw_rotated_model_close(out);

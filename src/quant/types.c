@@ -50,7 +50,8 @@ static sw_dtype type_of_role(const sw_recipe *recipe, sw_role role) {
 static void type_activation(const sw_recipe *recipe, sw_tensor *t, sw_op_type made_by) {
     for (uint32_t i = 0; i < recipe->n_activation_rules; i++) {
         const sw_activation_rule *rule = &recipe->activation_rules[i];
-        if (sw_activation_rule_matches(rule, t->range, made_by)) t->dtype = rule->type;
+        if (rule->type != SW_DTYPE_COUNT && sw_activation_rule_matches(rule, t->range, made_by))
+            t->dtype = rule->type;
     }
 }
 

@@ -98,3 +98,10 @@ sw_code sw_float_window_run(sw_float_window *w, const sw_window *window, sw_obse
     SW_TRY(fill_inputs(w, window->ids, err));
     return w->device->ops->execute(w->program, w->inputs, w->outputs, observer, context, err);
 }
+
+sw_window sw_window_behind(const sw_sink *sink, sw_window window) {
+    uint32_t n = 0;
+    while (sink != NULL && n < sink->n_tokens && n + 1 < window.n_tokens && window.ids[n] == sink->ids[n])
+        n++;
+    return (sw_window){window.ids + n, window.n_tokens - n};
+}

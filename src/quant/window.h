@@ -25,4 +25,7 @@ sw_code sw_float_window_run(sw_float_window *w, const sw_window *window, sw_obse
                             sw_error *err) SW_MUST_CHECK;
 void sw_float_window_free(sw_float_window *w);
 
+/* The window as a session feeds it: the sink's tokens at its start aren't repeated. sink may be NULL. */
+sw_window sw_window_behind(const sw_sink *sink, sw_window window);
+
 #endif

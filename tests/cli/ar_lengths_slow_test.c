@@ -83,7 +83,7 @@ static void a_tiny_model_on_the_emulator(void **state) {
         ids[i] = (int32_t)((x >> 16) % VOCAB);
     }
     AR_OK(sw_cpu_device_create(&cpu, NULL, &ar_error));
-    AR_OK(sw_calibrate(&ranges, &tiny.model, NULL, cpu, &window, 1, &ar_error));
+    AR_OK(sw_calibrate(&ranges, &tiny.model, NULL, NULL, cpu, &window, 1, &ar_error));
     for (unsigned kv_bits = 8; kv_bits <= 16; kv_bits += 8)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
             sw_recipe recipe;

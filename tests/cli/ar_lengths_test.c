@@ -42,7 +42,7 @@ static int set_up(void **state) {
     }
     const sw_window window = {ids, CONTEXT};
     AR_OK(sw_cpu_device_create(&cpu, NULL, &ar_error));
-    AR_OK(sw_calibrate(&ranges, &tiny.model, NULL, cpu, &window, 1, &ar_error));
+    AR_OK(sw_calibrate(&ranges, &tiny.model, NULL, NULL, cpu, &window, 1, &ar_error));
     return 0;
 }
 

@@ -38,7 +38,7 @@ static int set_up(void **state) {
     for (int32_t i = 0; i < TOKENS; i++) ids[i] = (i * 37 + 5) % 96;
     tiny_model_create(&tiny, &h);
     OK(sw_cpu_device_create(&cpu, NULL, &err));
-    OK(sw_calibrate(&ranges, &tiny.model, NULL, cpu, &window, 1, &err));
+    OK(sw_calibrate(&ranges, &tiny.model, NULL, NULL, cpu, &window, 1, &err));
     return 0;
 }
 

@@ -65,7 +65,7 @@ static void run(const sw_model *model, const char *recipe_name, float *logits) {
         sw_recipe recipe;
         const sw_window window = {ids, N_IDS};
         OK(sw_recipe_find(&recipe, recipe_name, 0, &err));
-        OK(sw_calibrate(&ranges, model, NULL, cpu, &window, 1, &err));
+        OK(sw_calibrate(&ranges, model, NULL, NULL, cpu, &window, 1, &err));
         OK(sw_quantize_types(&d, &recipe, ranges, &err));
         put_constants(&d);
         OK(sw_decoder_verify(&d, &err));
@@ -91,7 +91,7 @@ static void test_same_logits(void **state) {
         tiny_model tiny;
         sw_rotated_model rotated;
         tiny_model_create(&tiny, &h);
-        OK(sw_rotate_model(&rotated, &tiny.model, folder, NULL, &err));
+        OK(sw_rotate_model(&rotated, &tiny.model, true, folder, NULL, &err));
         run(&tiny.model, NULL, plain);
         run(&rotated.model, NULL, rotated_logits);
         float greatest = 0, difference = 0;
@@ -126,7 +126,7 @@ static void test_outlier(void **state) {
     sw_rotated_model rotated;
     tiny_model_create(&tiny, &h);
     ((float *)(uintptr_t)tiny.model.weights[SW_W_EMBEDDING].data)[3] = 4000;
-    OK(sw_rotate_model(&rotated, &tiny.model, folder, NULL, &err));
+    OK(sw_rotate_model(&rotated, &tiny.model, true, folder, NULL, &err));
     run(&tiny.model, NULL, wanted);
     run(&tiny.model, "16a8w", logits);
     double before = sqnr(wanted, logits);
@@ -154,10 +154,10 @@ static void test_bundle(void **state) {
     const sw_graph_options graphs[] = {{"prefill_forward", 8, SW_ATTENTION_GROUPED, SW_HEAD_LAST},
                                        {"kv_forward", 1, SW_ATTENTION_GROUPED, SW_HEAD_LAST}};
     tiny_model_create(&tiny, &h);
-    OK(sw_rotate_model(&rotated, &tiny.model, folder, NULL, &err));
+    OK(sw_rotate_model(&rotated, &tiny.model, true, folder, NULL, &err));
     OK(sw_recipe_find(&recipe, "16a8w", 0, &err));
     assert_true(recipe.rotate);
-    OK(sw_calibrate(&ranges, &rotated.model, NULL, cpu, &window, 1, &err));
+    OK(sw_calibrate(&ranges, &rotated.model, NULL, NULL, cpu, &window, 1, &err));
     OK(sw_decoder_build(&d, &rotated.model, N_IDS, graphs, 2, &err));
     OK(sw_quantize_types(&d, &recipe, ranges, &err));
     OK(sw_bundle_writer_begin(&w, folder, &err));

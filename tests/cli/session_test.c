@@ -42,7 +42,7 @@ static int set_up(void **state) {
     }
     OK(sw_cpu_device_create(&cpu, NULL, &err));
     const sw_window windows[] = {{ids, LONGEST}, {ids + 20, 24}};
-    OK(sw_calibrate(&ranges, &tiny.model, NULL, cpu, windows, 2, &err));
+    OK(sw_calibrate(&ranges, &tiny.model, NULL, NULL, cpu, windows, 2, &err));
     return 0;
 }
 

@@ -40,7 +40,7 @@ static int set_up(void **state) {
     }
     OK(sw_cpu_device_create(&cpu, NULL, &err));
     const sw_window window = {ids, N_IDS};
-    OK(sw_calibrate(&ranges, &tiny.model, NULL, cpu, &window, 1, &err));
+    OK(sw_calibrate(&ranges, &tiny.model, NULL, NULL, cpu, &window, 1, &err));
     return 0;
 }
 

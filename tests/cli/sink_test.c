@@ -152,9 +152,9 @@ static void calibration_runs_behind_it(void **state) {
     sw_ranges *with, *repeated, *plain;
     OK(sw_sink_compute(&sink, &tiny.model, cpu, ids, 1, &arena, &err));
     const sw_window behind = {ids + 1, N}, whole = {ids, 1 + N};
-    OK(sw_calibrate(&with, &tiny.model, &sink, cpu, &behind, 1, &err));
-    OK(sw_calibrate(&repeated, &tiny.model, &sink, cpu, &whole, 1, &err)); /* the token isn't run again */
-    OK(sw_calibrate(&plain, &tiny.model, NULL, cpu, &whole, 1, &err));
+    OK(sw_calibrate(&with, &tiny.model, &sink, NULL, cpu, &behind, 1, &err));
+    OK(sw_calibrate(&repeated, &tiny.model, &sink, NULL, cpu, &whole, 1, &err)); /* the token isn't run again */
+    OK(sw_calibrate(&plain, &tiny.model, NULL, NULL, cpu, &whole, 1, &err));
     unsigned narrower = 0;
     static const char *const names[] = {"layer_0.residual", "layer_1.ffn_product", "layer_1.k_new",
                                         "layer_1.v_new",    "layer_1.gate",        "logits"};
@@ -183,7 +183,7 @@ static void rounded_into_the_cache(void **state) {
     const sw_window window = {ids + 1, N};
     OK(sw_recipe_find(&recipe, "8a8w", 0, &err));
     OK(sw_sink_compute(&sink, &tiny.model, cpu, ids, 1, &arena, &err));
-    OK(sw_calibrate(&ranges, &tiny.model, &sink, cpu, &window, 1, &err));
+    OK(sw_calibrate(&ranges, &tiny.model, &sink, NULL, cpu, &window, 1, &err));
     OK(sw_decoder_build(&d, &tiny.model, CONTEXT, &options, 1, &err));
     OK(sw_quantize_types(&d, &recipe, ranges, &err));
     OK(sw_sink_attach(&d, &sink, &err));

@@ -61,7 +61,7 @@ static inline void tiny_bundle_write_with(const char *gguf_path, const char *pat
     BUNDLE_OK(sw_model_open(&model, gguf_path, &err));
     BUNDLE_OK(sw_tokenizer_from_gguf(&own, model.gguf, &err));
     BUNDLE_OK(sw_cpu_device_create(&cpu, NULL, &err));
-    BUNDLE_OK(sw_calibrate(&ranges, &model, NULL, cpu, &window, 1, &err));
+    BUNDLE_OK(sw_calibrate(&ranges, &model, NULL, NULL, cpu, &window, 1, &err));
     BUNDLE_OK(sw_decoder_build(&d, &model, BUNDLE_CONTEXT, graphs, 2, &err));
     BUNDLE_OK(sw_recipe_find(&types, "16a8w", 8, &err));
     BUNDLE_OK(sw_quantize_types(&d, &types, ranges, &err));

@@ -131,7 +131,7 @@ static void ranges_are_what_the_device_showed(void **state) {
     fake device = make_fake(&model);
     device.ids = text;
     const sw_window windows[] = {{text, 4}, {text, 4}, {text, 6}};
-    sw_code code = sw_calibrate(&ranges, &model.model, NULL, &device.device, windows, 3, &err);
+    sw_code code = sw_calibrate(&ranges, &model.model, NULL, NULL, &device.device, windows, 3, &err);
     if (code != SW_OK) print_error("%s\n", err.message);
     assert_int_equal(code, SW_OK);
     assert_int_equal(device.calls, 3);
@@ -159,6 +159,45 @@ static void ranges_are_what_the_device_showed(void **state) {
         min = fminf(min, model.values[i]), max = fmaxf(max, model.values[i]);
     const sw_range *hidden = sw_ranges_find(ranges, "hidden_in");
     assert_true(hidden->min == min && hidden->max == max);
+    sw_ranges_free(ranges);
+    tiny_model_free(&model);
+}
+
+/* Over windows 1, 2, 3 times as wide: m1 = 1, m2 = m1 + (2 - m1) / 4, m3 = m2 + (3 - m2) / 4 = 1.6875. */
+static void methods_by_rules(void **state) {
+    (void)state;
+    tiny_model model;
+    sw_hparams hparams = tiny_hparams();
+    sw_error err = {0};
+    sw_ranges *ranges;
+    sw_recipe recipe;
+    tiny_model_create(&model, &hparams);
+    fake device = make_fake(&model);
+    device.ids = text;
+    const sw_window windows[] = {{text, 6}, {text, 6}, {text, 6}};
+    const sw_activation_rule rules[] = {
+        {"layer_*.up", SW_OP_COUNT, SW_DTYPE_COUNT, NULL, {SW_METHOD_MINMAX, 0}},
+        {"layer_1.*", SW_OP_ADD, SW_DTYPE_COUNT, NULL, {SW_METHOD_PERCENTILE, 75}},
+        {"layer_0.gate", SW_OP_COUNT, SW_U16, NULL, {SW_METHOD_DEFAULT, 0}},
+    };
+    assert_int_equal(sw_recipe_find(&recipe, "8a8w", 0, &err), SW_OK);
+    recipe.method = (sw_range_method){SW_METHOD_MOVING_AVERAGE, 0.25};
+    recipe.activation_rules = rules, recipe.n_activation_rules = 3;
+    assert_true(sw_recipe_has_methods(&recipe));
+    sw_code code = sw_calibrate(&ranges, &model.model, NULL, &recipe, &device.device, windows, 3, &err);
+    if (code != SW_OK) fail_msg("%s", err.message);
+    static const struct {
+        const char *name;
+        float times;
+    } wanted[] = {{"layer_0.q", 1.6875f},        {"layer_1.k_new", 1.6875f}, {"layer_0.gate", 1.6875f},
+                  {"layer_0.residual", 1.6875f}, {"layer_1.up", 3},          {"layer_1.residual", 0}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        float index = (float)op_named(&model.model, 6, wanted[i].name);
+        const sw_range *r = sw_ranges_find(ranges, wanted[i].name);
+        assert_non_null(r);
+        /* All but two values of a tensor are 0: so is the 75th percentile. */
+        assert_true(r->min == -wanted[i].times * (index + 1) && r->max == wanted[i].times * (index + 2));
+    }
     sw_ranges_free(ranges);
     tiny_model_free(&model);
 }
@@ -193,7 +232,7 @@ static void faults_are_told(void **state) {
         sw_error err = {0};
         sw_ranges *ranges;
         assert_int_equal(
-            sw_calibrate(&ranges, &model.model, NULL, &device.device, windows[i], counts[i], &err),
+            sw_calibrate(&ranges, &model.model, NULL, NULL, &device.device, windows[i], counts[i], &err),
             want[i].code);
         assert_non_null(strstr(err.message, want[i].says));
         assert_null(ranges);
@@ -223,6 +262,7 @@ static void minimum_and_maximum_of_floats(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranges_are_what_the_device_showed),
+        cmocka_unit_test(methods_by_rules),
         cmocka_unit_test(faults_are_told),
         cmocka_unit_test(minimum_and_maximum_of_floats),
     };

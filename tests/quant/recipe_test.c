@@ -173,6 +173,27 @@ static void files(void **state) {
     assert_true(sw_graph_count_ops(f.decoder.graphs[0], SW_OP_CONVERT) > 0);
     tear_down(&f);
 
+    const char *observers =
+        "{\"base\": \"8a8w\", \"default\": {\"sink\": false, \"smooth\": 0.25, \"observer\": \"percentile\"},"
+        " \"rules\": [{\"match\": \"*.up\", \"observer\": \"moving_average\", \"averaging\": 0.5},"
+        " {\"op\": \"ElementWiseAdd\", \"observer\": \"mse\"},"
+        " {\"match\": \"*.gate\", \"activation\": \"u16\", \"observer\": \"minmax\"}]}";
+    if (load(observers, 0, &r) != SW_OK) fail_msg("%s", err.message);
+    assert_false(r.sink);
+    assert_true(r.smooth == 0.25f);
+    assert_int_equal(r.method.kind, SW_METHOD_PERCENTILE);
+    assert_true(r.method.parameter == 99.99);
+    assert_int_equal(r.n_activation_rules, 3);
+    assert_int_equal(r.activation_rules[0].method.kind, SW_METHOD_MOVING_AVERAGE);
+    assert_true(r.activation_rules[0].method.parameter == 0.5);
+    assert_int_equal(r.activation_rules[0].type, SW_DTYPE_COUNT); /* as without the rule */
+    assert_int_equal(r.activation_rules[1].op, SW_OP_ADD);
+    assert_int_equal(r.activation_rules[1].method.kind, SW_METHOD_MSE);
+    assert_int_equal(r.activation_rules[2].method.kind, SW_METHOD_MINMAX);
+    assert_int_equal(r.activation_rules[2].type, SW_U16);
+    assert_int_equal(load("{\"default\": {\"smooth\": \"search\"}}", 0, &r), SW_OK);
+    assert_true(r.smooth == SW_SMOOTH_SEARCH);
+
     assert_int_equal(load("{}", 0, &r), SW_OK); /* 16a8w by another name */
     assert_int_equal(r.activation, SW_U16);
     assert_int_equal(r.kv, SW_U8);
@@ -249,6 +270,16 @@ static void bad_files(void **state) {
         {"{\"default\": {\"activation\": \"u8\", \"kv\": \"u16\"}}",
          "activations of u8 with a KV cache of u16: wanted u8"},
         {"{\"default\": {\"activation\": \"f16\"}}", "activations of f16 with a KV cache of u8: wanted f16"},
+        {"{\"default\": {\"sink\": 1}}", "$.default.sink"},
+        {"{\"default\": {\"smooth\": 1.5}}", "$.default.smooth: is 1.5, wanted 0 (none) to 1, or `search`"},
+        {"{\"default\": {\"smooth\": \"find\"}}", "$.default.smooth"},
+        {"{\"default\": {\"observer\": \"\"}}", "$.default.observer"},
+        {"{\"default\": {\"observer\": \"entropy\"}}",
+         "is `entropy`, wanted minmax, moving_average, percentile or mse"},
+        {"{\"default\": {\"observer\": \"percentile\", \"percentile\": 101}}", "is 101, wanted 50 to 100"},
+        {"{\"default\": {\"observer\": \"mse\", \"percentile\": 99}}",
+         "$.default.percentile: stands without \"observer\": \"percentile\""},
+        {"{\"rules\": [{\"match\": \"*\", \"averaging\": 0.5}]}", "stands without"},
         {"{\"rules\": {}}", "$.rules"},
         {"{\"rules\": [{\"match\": \"*\"}]}", "$.rules[0]: changes nothing"},
         {"{\"rules\": [{\"match\": 4, \"weight_bits\": 4}]}", "$.rules[0].match"},

@@ -154,7 +154,7 @@ static void test_model(void **state) {
         float *e = (float *)(uintptr_t)tiny.model.weights[SW_W_EMBEDDING].data;
         for (size_t i = 0; i < N * N; i++) e[i] = i % (N + 1) == 0;
         sw_rotated_model rotated;
-        assert_int_equal(sw_rotate_model(&rotated, &tiny.model, ".", NULL, &err), SW_OK);
+        assert_int_equal(sw_rotate_model(&rotated, &tiny.model, true, ".", NULL, &err), SW_OK);
         assert_false(rotated.model.hparams.tied_embeddings);
         double *r = residual_rotation(&rotated.model);
         for (size_t i = 0; i < N; i++)
@@ -222,8 +222,8 @@ static void test_threads_give_the_same(void **state) {
     sw_pool *pool;
     assert_int_equal(sw_pool_create(&pool, 3, &err), SW_OK);
     sw_rotated_model a, b;
-    assert_int_equal(sw_rotate_model(&a, &tiny.model, ".", NULL, &err), SW_OK);
-    assert_int_equal(sw_rotate_model(&b, &tiny.model, ".", pool, &err), SW_OK);
+    assert_int_equal(sw_rotate_model(&a, &tiny.model, true, ".", NULL, &err), SW_OK);
+    assert_int_equal(sw_rotate_model(&b, &tiny.model, true, ".", pool, &err), SW_OK);
     assert_int_equal(a.bytes, b.bytes);
     assert_memory_equal(a.data, b.data, a.bytes);
     sw_rotated_model_close(&a);
@@ -238,12 +238,12 @@ static void test_refusals(void **state) {
     sw_hparams h = tiny_hparams();
     tiny_model_create(&tiny, &h);
     sw_rotated_model out;
-    assert_int_equal(sw_rotate_model(&out, &tiny.model, "no/such/folder", NULL, &err), SW_IO);
+    assert_int_equal(sw_rotate_model(&out, &tiny.model, true, "no/such/folder", NULL, &err), SW_IO);
     assert_non_null(strstr(err.message, "no/such/folder"));
     assert_null(out.data);
     sw_rotated_model_close(&out);
     tiny.model.hparams.hidden = 4100; /* 4 * 1025 */
-    assert_int_equal(sw_rotate_model(&out, &tiny.model, ".", NULL, &err), SW_UNSUPPORTED);
+    assert_int_equal(sw_rotate_model(&out, &tiny.model, true, ".", NULL, &err), SW_UNSUPPORTED);
     tiny_model_free(&tiny);
 }
 
