@@ -183,14 +183,26 @@ static void a_tensor_is_converted_once(void **state) {
         sw_activation_rule rules[3];
         uint32_t converts; /* beside those of K and V */
     } rows[] = {
-        {"16a8w", {{"cos", SW_OP_COUNT, SW_U8, NULL}, {"sin", SW_OP_COUNT, SW_U8, NULL}}, 2},
-        {"16a8w", {{"mask", SW_OP_COUNT, SW_U8, NULL}, {"mask", SW_OP_COUNT, SW_U8, NULL}}, 1},
-        {"8a8w", {{"mask", SW_OP_COUNT, SW_U16, NULL}, {"cos", SW_OP_COUNT, SW_U16, NULL}}, 2},
-        {"16a8w", {{"*.attention_in", SW_OP_COUNT, SW_U8, NULL}, {"*.ffn_in", SW_OP_COUNT, SW_U8, NULL}}, 0},
+        {"16a8w",
+         {{"cos", SW_OP_COUNT, SW_U8, NULL, {SW_METHOD_DEFAULT, 0}},
+          {"sin", SW_OP_COUNT, SW_U8, NULL, {SW_METHOD_DEFAULT, 0}}},
+         2},
+        {"16a8w",
+         {{"mask", SW_OP_COUNT, SW_U8, NULL, {SW_METHOD_DEFAULT, 0}},
+          {"mask", SW_OP_COUNT, SW_U8, NULL, {SW_METHOD_DEFAULT, 0}}},
+         1},
         {"8a8w",
-         {{"*residual", SW_OP_COUNT, SW_U16, NULL},
-          {"*_norm", SW_OP_COUNT, SW_U16, NULL},
-          {"hidden_in", SW_OP_COUNT, SW_U16, NULL}},
+         {{"mask", SW_OP_COUNT, SW_U16, NULL, {SW_METHOD_DEFAULT, 0}},
+          {"cos", SW_OP_COUNT, SW_U16, NULL, {SW_METHOD_DEFAULT, 0}}},
+         2},
+        {"16a8w",
+         {{"*.attention_in", SW_OP_COUNT, SW_U8, NULL, {SW_METHOD_DEFAULT, 0}},
+          {"*.ffn_in", SW_OP_COUNT, SW_U8, NULL, {SW_METHOD_DEFAULT, 0}}},
+         0},
+        {"8a8w",
+         {{"*residual", SW_OP_COUNT, SW_U16, NULL, {SW_METHOD_DEFAULT, 0}},
+          {"*_norm", SW_OP_COUNT, SW_U16, NULL, {SW_METHOD_DEFAULT, 0}},
+          {"hidden_in", SW_OP_COUNT, SW_U16, NULL, {SW_METHOD_DEFAULT, 0}}},
          0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
