@@ -9,9 +9,12 @@
 
 /* All of stdin; the caller frees it. */
 static sw_code read_stdin(char **out, size_t *size, sw_error *err) {
+    enum { MOST_BYTES = 256 << 20 };
     size_t capacity = 0;
     *out = NULL, *size = 0;
     for (;;) {
+        if (*size == MOST_BYTES)
+            return SW_FAIL(err, SW_BAD_DATA, "stdin: has %d bytes or more, wanted less", MOST_BYTES);
         if (*size == capacity) {
             capacity = capacity == 0 ? 1 << 16 : 2 * capacity;
             char *bigger = realloc(*out, capacity);
@@ -48,6 +51,7 @@ static sw_code print_ids(const sw_options *options, const sw_tokenizer *tokenize
     unsigned flags = SW_ENCODE_SPECIAL | SW_ENCODE_START;
     if (options->chat) {
         const sw_chat_message message = {sw_span_of("user"), text};
+        sw_chat_warn_of_marks(tokenizer);
         code = sw_chat_render(sw_tokenizer_description(tokenizer)->chat_template, &message, 1, 0, true,
                               &arena, &text, err);
     }

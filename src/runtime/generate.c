@@ -102,6 +102,7 @@ sw_code sw_chat_turn(sw_chat *chat, const char *prompt, sw_text_sink *sink, void
     const bool had_pending = chat->has_pending;
     turn t = {.chat = chat, .sink = sink, .sink_context = sink_context};
     sw_code code = sw_stream_init(&t.stream, NULL, 0, err);
+    if (!chat->raw && sw_session_is_fresh(chat->session)) sw_chat_warn_of_marks(chat->tokenizer);
     if (code == SW_OK) code = encode_prompt(chat, prompt, &ids, err);
     if (code == SW_OK && ids.count == 0)
         code = SW_FAIL(err, SW_INVALID_ARGUMENT, "the prompt has no token, wanted at least one");

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/log.h"
+
 #define START "<|im_start|>"
 #define END   "<|im_end|>"
 
@@ -91,6 +93,29 @@ static void put_chat(writer *w, sw_span template, const sw_chat_message *message
     if (add_generation_prompt) put_text(w, START "assistant\n");
 }
 
+/* Phi-4's format has other marks in between. */
+static bool is_chatml(sw_span template) {
+    return contains(template, START) && contains(template, END) && !contains(template, "<|im_sep|>");
+}
+
+void sw_chat_warn_of_marks(const sw_tokenizer *tokenizer) {
+    static const char *const marks[] = {START, END};
+    const sw_tokenizer_desc *d = sw_tokenizer_description(tokenizer);
+    if (!is_chatml(d->chat_template)) return;
+    for (size_t i = 0; i < 2; i++) {
+        int32_t id = sw_tokenizer_find(tokenizer, sw_span_of(marks[i]));
+        bool literal =
+            id >= 0 && d->token_types != NULL &&
+            (d->token_types[id] == SW_TOKEN_CONTROL || d->token_types[id] == SW_TOKEN_USER_DEFINED);
+        if (!literal)
+            sw_log(SW_LOG_WARN,
+                   "the chat template frames messages with %s, which is no special token of this tokenizer "
+                   "and is "
+                   "spelled out: the model was hardly trained on that, expect worse replies",
+                   marks[i]);
+    }
+}
+
 sw_code sw_chat_render(sw_span chat_template, const sw_chat_message *messages, size_t count, size_t first,
                        bool add_generation_prompt, sw_arena *arena, sw_span *out, sw_error *err) {
     if (count == 0) return SW_FAIL(err, SW_INVALID_ARGUMENT, "a chat needs a message");
@@ -98,8 +123,7 @@ sw_code sw_chat_render(sw_span chat_template, const sw_chat_message *messages, s
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "message %zu of a chat of %zu messages", first, count);
     if (chat_template.size == 0)
         return SW_FAIL(err, SW_UNSUPPORTED, "the model has no chat template; raw prompts work");
-    if (!contains(chat_template, START) || !contains(chat_template, END) ||
-        contains(chat_template, "<|im_sep|>")) /* Phi-4's format: other marks in between */
+    if (!is_chatml(chat_template))
         return SW_FAIL(err, SW_UNSUPPORTED,
                        "the model's chat template is not supported: looked for ChatML (\"" START
                        "\" and \"" END "\", no \"<|im_sep|>\"); raw prompts work");

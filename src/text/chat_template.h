@@ -8,8 +8,7 @@
 
 #include <stdbool.h>
 
-#include "base/arena.h"
-#include "base/bytes.h"
+#include "text/tokenizer.h"
 
 typedef struct sw_chat_message {
     sw_span role; /* "system", "user", "assistant" */
@@ -29,5 +28,9 @@ typedef struct sw_chat_message {
 sw_code sw_chat_render(sw_span chat_template, const sw_chat_message *messages, size_t count, size_t first,
                        bool add_generation_prompt, sw_arena *arena, sw_span *out,
                        sw_error *err) SW_MUST_CHECK;
+
+/* Warns, a line each, where a mark of the frame is no token of its own: it is spelled out then, which no
+ * model was trained on. Nothing for a template that isn't recognized. */
+void sw_chat_warn_of_marks(const sw_tokenizer *tokenizer);
 
 #endif

@@ -163,6 +163,21 @@ static void tokenize(void **state) {
     }
 }
 
+/* A text without an end is no reason to take all memory. */
+static void an_endless_text(void **state) {
+    (void)state;
+    char command[1200];
+    snprintf(command, sizeof command, "head -c 300000000 /dev/zero | '%s' tokenize --model '%s' 2>&1",
+             SW_PROGRAM, gguf);
+    FILE *pipe = popen(command, "r");
+    char said[512];
+    assert_non_null(pipe);
+    said[fread(said, 1, sizeof said - 1, pipe)] = '\0';
+    int status = pclose(pipe);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    assert_non_null(strstr(said, "error: stdin: has 268435456 bytes or more"));
+}
+
 /* The float model's logits through the API, token by token. */
 static void reference_logits(const int32_t *ids, size_t n, float *logits) {
     sw_model model;
@@ -486,6 +501,7 @@ int main(void) {
         cmocka_unit_test(qnn_sdk_root),
         cmocka_unit_test(help_and_results_on_stdout),
         cmocka_unit_test(tokenize),
+        cmocka_unit_test(an_endless_text),
         cmocka_unit_test(logits),
         cmocka_unit_test(closed_descriptors),
         cmocka_unit_test(file_size_limit),

@@ -3,11 +3,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "text/chat_template.h"
+#include "text/small_vocab.h"
 #include "text/tokenizer.h"
 
 static sw_error err;
@@ -118,6 +121,47 @@ static void odd_templates_have_no_default(void **state) {
     check("<|im_start|>system\n<|im_end|>", &m, 1, 0, false, wanted); /* empty: as none */
 }
 
+/* What is said on stderr of a tokenizer whose tokens 6 and 7 are these. */
+static const char *said_of(const char *template, const char *six, const char *seven, int32_t type) {
+    static char said[2048];
+    small_vocab v;
+    sw_tokenizer *t;
+    FILE *file = tmpfile();
+    small_vocab_fill(&v);
+    v.tokens[6] = sw_span_of(six), v.tokens[7] = sw_span_of(seven);
+    v.types[7] = type;
+    v.desc.chat_template = sw_span_of(template);
+    if (sw_tokenizer_create(&t, &v.desc, &err) != SW_OK) fail_msg("%s", err.message);
+    assert_non_null(file);
+    fflush(stderr);
+    int before = dup(2);
+    dup2(fileno(file), 2);
+    sw_chat_warn_of_marks(t);
+    fflush(stderr);
+    dup2(before, 2);
+    close(before);
+    rewind(file);
+    said[fread(said, 1, sizeof said - 1, file)] = '\0';
+    fclose(file);
+    sw_tokenizer_destroy(t);
+    return said;
+}
+
+/* A frame of another family's marks is spelled out; as plain text they aren't matched either. */
+static void marks_are_tokens(void **state) {
+    (void)state;
+    assert_string_equal(said_of(SMOLLM2, "<|im_start|>", "<|im_end|>", SW_TOKEN_CONTROL), "");
+    assert_string_equal(said_of(SMOLLM2, "<|im_start|>", "<|im_end|>", SW_TOKEN_USER_DEFINED), "");
+    const char *said = said_of(SMOLLM2, "<|im_start|>", "<|im_end|>", SW_TOKEN_UNUSED);
+    assert_non_null(strstr(said, "frames messages with <|im_end|>, which is no special token"));
+    assert_null(strstr(said, "<|im_start|>"));
+    said = said_of(PLAIN, "<|begin|>", "<|end|>", SW_TOKEN_CONTROL);
+    assert_non_null(strstr(said, "<|im_start|>"));
+    assert_non_null(strstr(said, "<|im_end|>"));
+    assert_string_equal(said_of("", "<|begin|>", "<|end|>", SW_TOKEN_CONTROL), "");
+    assert_string_equal(said_of("[INST]", "<|begin|>", "<|end|>", SW_TOKEN_CONTROL), "");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inserts_the_default_system_message),
@@ -125,6 +169,7 @@ int main(void) {
         cmocka_unit_test(content_is_bytes),
         cmocka_unit_test(refuses_other_templates),
         cmocka_unit_test(odd_templates_have_no_default),
+        cmocka_unit_test(marks_are_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
