@@ -100,7 +100,7 @@ typedef struct graph_config {
 } graph_config;
 
 /* The SLC allocator is sent as 0 too, so that the setting never hangs on a library's default. */
-static void build_graph_config(graph_config *c, const sw_soc *soc, const sw_qnn_graph_options *options) {
+static void build_graph_config(graph_config *c, const sw_qnn_graph_options *options, uint32_t vtcm_mb) {
     *c = (graph_config){0};
     c->customs[0].option = QNN_HTP_GRAPH_OPTIMIZATION;
     c->customs[0].u.optimization.type = QNN_HTP_OPTIMIZATION_LEVEL;
@@ -109,7 +109,7 @@ static void build_graph_config(graph_config *c, const sw_soc *soc, const sw_qnn_
     c->customs[1].u.optimization.type = QNN_HTP_OPTIMIZATION_SLC_ALLOCATOR;
     c->customs[1].u.optimization.value = options->slc_allocator ? 1.0f : 0.0f;
     c->customs[2].option = QNN_HTP_GRAPH_VTCM_MB; /* the library's own default is 4 MB on every SoC */
-    c->customs[2].u.vtcm_mb = options->vtcm_mb != 0 ? options->vtcm_mb : soc->vtcm_mb;
+    c->customs[2].u.vtcm_mb = vtcm_mb;
     for (int i = 0; i < MAX_GRAPH_OPTIONS; i++) {
         c->configs[i].customConfig = &c->customs[i];
         c->list[i] = &c->configs[i];
@@ -120,6 +120,7 @@ sw_code sw_qnn_graph_create(sw_qnn_context *context, const char *name, const sw_
                             sw_qnn_graph *out, sw_error *err) {
     sw_qnn *qnn = context->qnn;
     *out = (sw_qnn_graph){.name = name, .slc_allocate = -1};
+    out->vtcm_mb = options->vtcm_mb != 0 ? options->vtcm_mb : qnn->soc->vtcm_mb;
     if (options->vtcm_mb > qnn->soc->vtcm_mb)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "%u MB of VTCM for graph %s: %s has %u MB", options->vtcm_mb,
                        name, qnn->soc->name, qnn->soc->vtcm_mb);
@@ -127,7 +128,7 @@ sw_code sw_qnn_graph_create(sw_qnn_context *context, const char *name, const sw_
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "optimization level %u for graph %s, wanted 1 to 3",
                        options->opt_level, name);
     graph_config config;
-    build_graph_config(&config, qnn->soc, options);
+    build_graph_config(&config, options, out->vtcm_mb);
     const QnnCore_t *core = &qnn->library->htp->core;
     sw_qnn_log_reset();
     /* The compiler tells its SLC setting in a verbose line of this call alone. */
@@ -192,6 +193,44 @@ static void ticker_stop(ticker *t) {
     sw_progress_end(&t->bar);
 }
 
+/* The op with the tensor of exactly that many bytes, or else with the largest one. */
+static const char *guess_op(const sw_graph *graph, uint64_t wanted) {
+    const char *best = "";
+    uint64_t largest = 0;
+    for (uint32_t i = 0; graph != NULL && i < graph->n_ops; i++) {
+        const sw_op *op = &graph->ops[i];
+        for (uint32_t k = 0; k <= op->n_inputs; k++) {
+            uint64_t bytes =
+                sw_tensor_bytes(graph->tensors[k < op->n_inputs ? op->inputs[k] : op->outputs[0]]);
+            if (bytes == wanted) return op->name;
+            if (bytes <= largest) continue;
+            largest = bytes;
+            best = op->name;
+        }
+    }
+    return best;
+}
+
+/* The library's own line tells of an op of its making, at times with the graph's op that it comes from. This
+ * says whose fault it is, and what there is. */
+static sw_code fail_vtcm(const sw_qnn_graph *graph, const sw_qnn_capture *seen, Qnn_ErrorHandle_t e,
+                         sw_error *err) {
+    bool told = seen->vtcm_op[0] != '\0';
+    const char *name = told ? seen->vtcm_op : guess_op(graph->ir, seen->vtcm_wanted);
+    char layer_text[32] = "";
+    unsigned layer;
+    if (sscanf(name, "layer_%u.", &layer) == 1)
+        snprintf(layer_text, sizeof layer_text, " of layer %u", layer);
+    return SW_FAIL(
+        err, SW_UNSUPPORTED,
+        "compiling graph %s: %s`%s`%s can't be cut into pieces that fit into VTCM: it wants %llu "
+        "bytes at once, the graph may use %llu (%u MB); give it more VTCM, a shorter AR or context "
+        "length, or another --attention (QNN error %u)",
+        graph->name, told ? "op " : "an op, most likely ", name, layer_text,
+        (unsigned long long)seen->vtcm_wanted, (unsigned long long)graph->vtcm_mb << 20, graph->vtcm_mb,
+        (unsigned)(e & 0xffff));
+}
+
 sw_code sw_qnn_graph_finalize(sw_qnn_context *context, sw_qnn_graph *graph, sw_error *err) {
     sw_qnn_log_reset();
     ticker bar;
@@ -200,9 +239,10 @@ sw_code sw_qnn_graph_finalize(sw_qnn_context *context, sw_qnn_graph *graph, sw_e
     Qnn_ErrorHandle_t e = context->qnn->library->htp->core.graphFinalize(graph->handle, NULL, NULL);
     graph->finalize_seconds = (double)(sw_now_us() - start) / 1e6;
     ticker_stop(&bar);
-    if (e != 0) return sw_qnn_fail(err, e, "compiling graph %s", graph->name);
     sw_qnn_capture seen;
     sw_qnn_log_captured(&seen);
+    if (e != 0 && seen.vtcm_wanted > 0) return fail_vtcm(graph, &seen, e, err);
+    if (e != 0) return sw_qnn_fail(err, e, "compiling graph %s", graph->name);
     graph->ddr = seen.ddr;
     graph->slc_idle = seen.slc_idle;
     return SW_OK;

@@ -3,6 +3,7 @@
 #ifndef SW_QNN_CONTEXT_H
 #define SW_QNN_CONTEXT_H
 
+#include "graph/ir.h"
 #include "qnn/load.h"
 #include "qnn/log.h"
 #include "soc/soc.h"
@@ -42,8 +43,10 @@ typedef struct sw_qnn_graph_options {
 typedef struct sw_qnn_graph {
     const char *name; /* borrowed */
     Qnn_Handle_t handle;
-    int slc_allocate; /* what the compiler itself says it has taken, 0 or 1; -1: it said nothing */
-    bool slc_idle;    /* asked for, but the graph has no copies through DDR that the cache could hold */
+    uint32_t vtcm_mb;   /* that it was made for */
+    const sw_graph *ir; /* borrowed; NULL: not known */
+    int slc_allocate;   /* what the compiler itself says it has taken, 0 or 1; -1: it said nothing */
+    bool slc_idle;      /* asked for, but the graph has no copies through DDR that the cache could hold */
     sw_qnn_ddr ddr;
     double finalize_seconds;
 } sw_qnn_graph;
@@ -53,7 +56,8 @@ typedef struct sw_qnn_graph {
 sw_code sw_qnn_graph_create(sw_qnn_context *context, const char *name, const sw_qnn_graph_options *options,
                             sw_qnn_graph *out, sw_error *err) SW_MUST_CHECK;
 
-/* Compiles the graph; seconds to minutes, with a bar on a terminal. Errors: SW_LIBRARY. */
+/* Compiles the graph; seconds to minutes, with a bar on a terminal. Errors: SW_LIBRARY; SW_UNSUPPORTED for an
+ * op that doesn't fit into VTCM, with its layer and what it wants. */
 sw_code sw_qnn_graph_finalize(sw_qnn_context *context, sw_qnn_graph *graph, sw_error *err) SW_MUST_CHECK;
 
 /* The context with all its graphs, finalized before, as one binary. *out is for free().

@@ -82,6 +82,22 @@ static void search_ddr(const char *line) {
     }
 }
 
+/* An op that can't be cut small enough, in lines of two forms: `Operator named ...` and `"op" generated:
+ * Operator named ...`. */
+static void search_vtcm(const char *line) {
+    static const char wanted[] = "not sufficiently tiled to fit in TCM. Requires ";
+    const char *at = strstr(line, wanted), *generated = strstr(line, "\" generated: ");
+    if (at == NULL) return;
+    unsigned long long bytes = strtoull(at + strlen(wanted), NULL, 10);
+    if (bytes > captured.vtcm_wanted) {
+        captured.vtcm_wanted = bytes;
+        captured.vtcm_op[0] = '\0';
+    }
+    const char *name = strchr(line, '"');
+    if (generated == NULL || name == NULL || name >= generated || bytes < captured.vtcm_wanted) return;
+    snprintf(captured.vtcm_op, sizeof captured.vtcm_op, "%.*s", (int)(generated - name - 1), name + 1);
+}
+
 /* The first lines stay: the cause comes before what follows from it. */
 static void add_reason(const char *line) {
     char cut[SW_QNN_REASON_BYTES];
@@ -98,6 +114,7 @@ static void take_line(uint32_t level, const char *line, bool first) {
     sw_log_level shown = our_level(level, line, first);
     pthread_mutex_lock(&lock);
     search_ddr(line);
+    if (level == QNN_LOG_ERROR) search_vtcm(line);
     const char *slc = strstr(line, "slc_allocate = ");
     if (slc != NULL) captured.slc_allocate = atoi(slc + strlen("slc_allocate = "));
     if (strstr(line, "no allocation performed: no copies") != NULL) captured.slc_idle = true;

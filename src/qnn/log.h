@@ -19,14 +19,18 @@ typedef struct sw_qnn_ddr {
     uint64_t spill, fill, write, read;
 } sw_qnn_ddr;
 
-enum { SW_QNN_MAX_REASONS = 3, SW_QNN_REASON_BYTES = 160 };
+enum { SW_QNN_MAX_REASONS = 3, SW_QNN_REASON_BYTES = 160, SW_QNN_OP_NAME_BYTES = 96 };
 
 typedef struct sw_qnn_capture { /* since the last sw_qnn_log_reset */
     sw_qnn_ddr ddr;
     int slc_allocate; /* N of "slc_allocate = N" (a verbose line of graphCreate); -1: no such line */
     bool slc_idle;    /* the SLC allocator said that the graph has no copies through DDR to place */
-    uint32_t n_4003;  /* error lines with 4003: a feature of the graph is not to be had; calls return 0 all
-                         the same */
+    /* "Operator named X (0x..) not sufficiently tiled to fit in TCM. Requires N bytes": the largest N, 0 for
+     * no such line; and the op of the graph that it came from, "" where no line names it. */
+    uint64_t vtcm_wanted;
+    char vtcm_op[SW_QNN_OP_NAME_BYTES];
+    uint32_t n_4003; /* error lines with 4003: a feature of the graph is not to be had; calls return 0 all
+                        the same */
     uint32_t n_reasons;
     char reasons[SW_QNN_MAX_REASONS][SW_QNN_REASON_BYTES]; /* the first error lines, harmless ones left out */
 } sw_qnn_capture;

@@ -207,6 +207,7 @@ sw_code sw_qnn_lower(sw_qnn_context *context, const sw_graph *graph, const sw_qn
                      sw_arena *arena, sw_qnn_lowered *out, sw_error *err) {
     *out = (sw_qnn_lowered){0};
     SW_TRY(sw_qnn_graph_create(context, graph->name, options, &out->graph, err));
+    out->graph.ir = graph;
     out->tensors = sw_arena_array(arena, graph->n_tensors, sizeof *out->tensors);
     if (out->tensors == NULL) return no_memory(graph->name, err);
     const QnnCore_t *core = &context->qnn->library->htp->core;

@@ -111,13 +111,45 @@ static void what_a_pc_cannot_load_is_an_error(void **state) {
     assert_true(platform.htp_arch >= 68 && platform.vtcm_mb > 0);
 }
 
+/* A row of 128k weights can't be cut. */
+static void an_op_larger_than_vtcm_is_named(void **state) {
+    (void)state;
+    enum { ROWS = 32, WIDE = 1 << 17, NARROW = 64 };
+    sw_graph *g = sw_graph_create(&arena, "kv_forward", ROWS, 128);
+    int8_t *weights = calloc(NARROW, WIDE);
+    assert_non_null(g);
+    assert_non_null(weights);
+    test_tensor(g, "x", SW_TENSOR_INPUT, SW_U16, DIMS(ROWS, WIDE), 0x1p-10f, -30000);
+    test_tensor(g, "w_wide", SW_TENSOR_CONSTANT, SW_S8, DIMS(NARROW, WIDE), 0x1p-8f, 0)->data = weights;
+    test_tensor(g, "y", SW_TENSOR_OUTPUT, SW_U16, DIMS(ROWS, NARROW), 0x1p-4f, -30000);
+    test_op(g, (sw_op){.type = SW_OP_FULLY_CONNECTED}, "layer_7.ffn_out", (const char *[]){"x", "w_wide"}, 2,
+            "y");
+    assert_true(sw_graph_seal(g));
+    const sw_graph *const list[] = {g};
+    const sw_qnn_graph_options options = {.opt_level = 3, .vtcm_mb = 2};
+    sw_htp_graph_report report;
+    uint8_t *data;
+    uint64_t size;
+    assert_int_equal(sw_htp_compile(&library, sw_soc_find("SM8750"), list, &options, 1, false, NULL, NULL,
+                                    &report, &data, &size, &test_error),
+                     SW_UNSUPPORTED);
+    if (strstr(
+            test_error.message,
+            "compiling graph kv_forward: an op, most likely `layer_7.ffn_out` of layer 7 can't be cut into "
+            "pieces that fit into VTCM: it wants 8388608 bytes at once, the graph may use "
+            "2097152 (2 MB)") != test_error.message)
+        fail_msg("%s", test_error.message);
+    free(weights);
+}
+
 int main(void) {
     if (!test_open_library(&library)) return TEST_SKIPPED;
     sw_log_set_level(SW_LOG_ERROR);
     uint64_t state = 1;
     for (size_t i = 0; i < sizeof w; i++) w[i] = (int8_t)(test_next(&state) % 256 - 128);
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_binary_runs_like_its_graph),
-                                       cmocka_unit_test(what_a_pc_cannot_load_is_an_error)};
+                                       cmocka_unit_test(what_a_pc_cannot_load_is_an_error),
+                                       cmocka_unit_test(an_op_larger_than_vtcm_is_named)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     sw_arena_free(&arena);
     return failed;

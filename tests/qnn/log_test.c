@@ -96,6 +96,30 @@ static void features_are_seen(void **state) {
     assert_true(captured().slc_idle);
 }
 
+static void ops_too_large_for_vtcm_are_seen(void **state) {
+    (void)state;
+    sw_log_set_level(SW_LOG_ERROR);
+    sw_qnn_log_reset();
+    assert_true(captured().vtcm_wanted == 0);
+    say(QNN_LOG_ERROR, "tcm_migration.cc:2394::ERROR:Operator named q::*InputSlice (0x401800000002) not "
+                       "sufficiently tiled to fit in TCM. Requires 8388608 bytes");
+    assert_true(captured().vtcm_wanted == 8388608);
+    assert_string_equal(captured().vtcm_op, "");
+    say(QNN_LOG_ERROR, " <E> \"layer_3.q\" generated: Operator named q::*InputSlice (0x1a88000000012) not "
+                       "sufficiently tiled to fit in TCM. Requires 8388608 bytes");
+    assert_string_equal(captured().vtcm_op, "layer_3.q");
+    say(QNN_LOG_ERROR,
+        " <E> \"layer_4.q\" generated: Operator named x (0x1) not sufficiently tiled to fit in TCM. "
+        "Requires 4096 bytes"); /* the largest one counts */
+    assert_string_equal(captured().vtcm_op, "layer_3.q");
+    say(QNN_LOG_ERROR,
+        " <E> \"layer_5.q\" generated: Operator named x (0x1) not sufficiently tiled to fit in TCM. "
+        "Requires 37748736 bytes");
+    assert_string_equal(captured().vtcm_op, "layer_5.q");
+    assert_true(captured().vtcm_wanted == 0x2400000);
+    sw_log_set_level(SW_LOG_INFO);
+}
+
 static void say_some(void) {
     say(QNN_LOG_ERROR, " <E> broken: %s", "100%% ~\xc3\xa4");
     say(QNN_LOG_WARN, " <W> one\n\n <W> two");
@@ -133,9 +157,9 @@ static void lines_are_shown_word_for_word(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_ddr_summary_needs_all_its_lines),
-                                       cmocka_unit_test(reasons_are_the_first_true_errors),
-                                       cmocka_unit_test(features_are_seen),
-                                       cmocka_unit_test(lines_are_shown_word_for_word)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_ddr_summary_needs_all_its_lines),
+        cmocka_unit_test(reasons_are_the_first_true_errors), cmocka_unit_test(features_are_seen),
+        cmocka_unit_test(ops_too_large_for_vtcm_are_seen), cmocka_unit_test(lines_are_shown_word_for_word)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
