@@ -31,6 +31,13 @@ bool sw_model_mode_from_name(const char *name, sw_model_mode *out) {
     return true;
 }
 
+sw_soc sw_manifest_soc(const sw_manifest *m) {
+    const sw_soc *known = sw_soc_find(m->soc_name);
+    if (known != NULL) return *known;
+    return (sw_soc){
+        .name = m->soc_name, .model_id = m->soc_id, .htp_arch = m->htp_arch, .vtcm_mb = m->vtcm_mb};
+}
+
 void sw_manifest_init(sw_manifest *m, const sw_decoder *decoder) {
     *m = (sw_manifest){.hparams = decoder->hparams,
                        .context_len = decoder->context_len,

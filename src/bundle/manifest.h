@@ -5,6 +5,7 @@
 
 #include "base/sha256.h"
 #include "graph/json.h"
+#include "soc/soc.h"
 
 #define SW_MANIFEST_FORMAT "spillway-bundle"
 
@@ -84,6 +85,10 @@ typedef struct sw_manifest {
     sw_part *parts;
     uint32_t n_parts;
 } sw_manifest;
+
+/* The SoC that a bundle is for: the table's, or as it was given to the compile. Its name is the manifest's.
+ */
+sw_soc sw_manifest_soc(const sw_manifest *m);
 
 /* What follows from a decoder: hparams, kv_type, context_len, shards, graphs with names, AR lengths, op
  * counts. The rest is zero for the caller to fill. Texts are borrowed from the decoder. */

@@ -241,22 +241,24 @@ static sw_code read_model(reader *r, const sw_json *document) {
                    &m->prefill_ar_len);
 }
 
-/* The SoC's facts are the table's: a manifest with others is of two minds about its target. */
+/* A known SoC's facts are the table's: a manifest with others is of two minds about its target. */
 static sw_code read_soc(reader *r, const sw_json *document) {
+    enum { MOST_VTCM_MB = 64 };
     sw_manifest *m = r->m;
     SW_TRY(get_text(r, document, "soc_name", 64, &m->soc_name));
-    const sw_soc *soc = sw_soc_find(m->soc_name);
-    sw_json at = sw_json_find(document, "soc_name");
-    if (soc == NULL) return sw_json_fail(&at, r->err, "`%s` is no SoC that this build knows", m->soc_name);
     SW_TRY(get_u32(r, document, "soc_id", 0, 65535, &m->soc_id));
-    at = sw_json_find(document, "soc_id");
-    if (m->soc_id != soc->model_id)
-        return sw_json_fail(&at, r->err, "is %u, %s is %u", m->soc_id, soc->name, soc->model_id);
     SW_TRY(get_u32(r, document, "htp_arch", 0, 999, &m->htp_arch));
+    const sw_soc *soc = sw_soc_find(m->soc_name), *other = sw_soc_find_id(m->soc_id);
+    sw_json at = sw_json_find(document, "soc_name");
+    if (soc == NULL && other != NULL)
+        return sw_json_fail(&at, r->err, "is `%s`, but SoC %u is %s", m->soc_name, m->soc_id, other->name);
+    at = sw_json_find(document, "soc_id");
+    if (soc != NULL && m->soc_id != soc->model_id)
+        return sw_json_fail(&at, r->err, "is %u, %s is %u", m->soc_id, soc->name, soc->model_id);
     at = sw_json_find(document, "htp_arch");
-    if (m->htp_arch != soc->htp_arch)
+    if (soc != NULL && m->htp_arch != soc->htp_arch)
         return sw_json_fail(&at, r->err, "is %u, %s has a V%u", m->htp_arch, soc->name, soc->htp_arch);
-    return get_u32(r, document, "vtcm_mb", 0, soc->vtcm_mb, &m->vtcm_mb);
+    return get_u32(r, document, "vtcm_mb", 0, soc != NULL ? soc->vtcm_mb : MOST_VTCM_MB, &m->vtcm_mb);
 }
 
 static sw_code read_target(reader *r, const sw_json *document) {

@@ -13,6 +13,7 @@
 #include "cli/evaluate.h"
 #include "cli/report.h"
 #include "cli/self_check.h"
+#include "cli/target.h"
 #include "graph/verify.h"
 #include "qnn/binary_info.h"
 #include "qnn/htp.h"
@@ -65,20 +66,11 @@ static sw_code choose_slc(job *j, sw_error *err) {
 /* What can be said of the options together, before any file is touched. */
 static sw_code check_options(job *j, sw_error *err) {
     const sw_options *o = j->options;
-    if (o->soc == NULL)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT, "no SoC given: wanted --soc_model NAME, for example SM8750");
-    SW_TRY(sw_soc_get(o->soc, &j->soc, err));
+    SW_TRY(sw_cli_target(o, &j->arena, &j->soc, err));
     SW_TRY(sw_recipe_load(&j->recipe, o->quant, o->kv_bits, &j->arena, err));
-    if (sw_recipe_has_scales(&j->recipe, SW_SCALES_FLOAT_BLOCK) && j->soc->htp_arch < 69)
-        return SW_FAIL(err, SW_UNSUPPORTED,
-                       "recipe %s: blocks of weights with f16 scales need a V69 or later, %s has a V%u",
-                       j->recipe.name, j->soc->name, j->soc->htp_arch);
     if (strcmp(o->model_mode, "lookahead") == 0)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--model_mode lookahead: not yet in this build, wanted hybrid or kv");
-    if (o->vtcm_mb > j->soc->vtcm_mb)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--vtcm_mb: %u, but %s has %u MB", o->vtcm_mb, j->soc->name,
-                       j->soc->vtcm_mb);
     uint32_t context = context_length(o);
     bool hybrid = strcmp(o->model_mode, "hybrid") == 0;
     if (o->max_seq_len > context)
@@ -102,7 +94,10 @@ static sw_code check_options(job *j, sw_error *err) {
     if (hybrid)
         j->kinds[j->n_kinds++] = (sw_graph_options){.name = "prefill_forward", .ar_len = o->prefill_ar_len};
     j->kinds[j->n_kinds++] = (sw_graph_options){.name = "kv_forward", .ar_len = 1};
-    return choose_slc(j, err);
+    SW_TRY(choose_slc(j, err));
+    bool slc = false;
+    for (uint32_t i = 0; i < j->n_kinds; i++) slc = slc || j->slc[i];
+    return sw_cli_check_target(j->soc, &j->recipe, j->n_kinds, slc, err);
 }
 
 /* A prompt that leaves no room for a reply is refused before the minutes are spent. */

@@ -31,8 +31,9 @@ sw_code sw_cli_open_device(const sw_options *options, sw_bundle *bundle, const c
     if (strcmp(name, "htp-emulator") != 0) return sw_cpu_device_create(out, pool, err);
     const sw_manifest *manifest = &bundle->manifest;
     const sw_qnn_library *qnn;
-    const sw_soc *soc;
-    SW_TRY(sw_soc_get(manifest->soc_name, &soc, err));
+    sw_soc *soc = sw_arena_alloc(&bundle->arena, sizeof *soc);
+    if (soc == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    *soc = sw_manifest_soc(manifest);
     SW_TRY(sw_cli_open_library(options, &qnn, err));
     sw_log(
         SW_LOG_INFO,

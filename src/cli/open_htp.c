@@ -65,11 +65,12 @@ static sw_code check_host(const sw_manifest *m, sw_error *err) {
 sw_code sw_cli_open_htp(const sw_options *options, sw_bundle *bundle, sw_device **out, sw_error *err) {
     const sw_manifest *m = &bundle->manifest;
     const sw_qnn_library *library;
-    const sw_soc *soc;
     sw_htp_options htp = {.force_slc_off = options->force_slc != NULL, .profile = options->profile};
     sw_htp_perf_mode_from_name(options->perf, &htp.perf); /* one of the words: options.c has looked */
     SW_TRY(check_host(m, err));
-    SW_TRY(sw_soc_get(m->soc_name, &soc, err));
+    sw_soc *soc = sw_arena_alloc(&bundle->arena, sizeof *soc);
+    if (soc == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    *soc = sw_manifest_soc(m);
     SW_TRY(sw_cli_open_library(options, &library, err));
     SW_TRY(check_target(m, library, err));
     sw_htp_binary *binaries = sw_arena_array(&bundle->arena, m->n_shards, sizeof *binaries);

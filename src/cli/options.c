@@ -55,6 +55,9 @@ typedef struct option {
 
 static const option options_list[] = {
     {'m', "soc_model", "SOC", TEXT, BUILDS, AT(soc), 0, 0, "SoC to compile for, e.g. SM8750"},
+    {0, "soc_id", "N", U32, BUILDS, AT(soc_id), 1, 65535,
+     "Qualcomm's number of the SoC, for one that this build doesn't know; with --htp_arch and --vtcm_mb"},
+    {0, "htp_arch", "N", U32, BUILDS, AT(htp_arch), 68, 999, "its HTP, e.g. 79 for a V79"},
     {0, "model", "FILE", TEXT, BUILDS | IN_TOKENIZE | IN_LOGITS | IN_EVAL | IN_TRAFFIC, AT(model), 0, 0,
      "checkpoint, a GGUF file (tokenize, logits: or a bundle)"},
     {0, "decoder_model", "NAME", TEXT, BUILDS | IN_EVAL | IN_TRAFFIC, AT(decoder_model), 0, 0,

@@ -42,7 +42,7 @@ typedef struct sw_options {
     /* For Qualcomm's compiler. */
     const char *slc, *qnn_lib;
     bool slc_given;
-    uint32_t vtcm_mb, opt_level, num_sharding;
+    uint32_t soc_id, htp_arch, vtcm_mb, opt_level, num_sharding;
     /* What is run. */
     const char *prompts[SW_MAX_PROMPTS], *system_prompt, *pre_gen_bundle, *run_on;
     const char *system_prompt_file, *stats;

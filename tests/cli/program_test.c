@@ -53,6 +53,18 @@ static void wrong_targets(void **state) {
     REFUSED(2, "smollm2_135m", "compile", "-m", "SM8750", "--decoder_model", "llama3_2");
     REFUSED(2, "--model FILE", "compile", "-m", "SM8750");
     REFUSED(2, "8 MB", "compile", "-m", "SM8750", "--model", gguf, "--vtcm_mb", "9");
+    REFUSED(2, "--soc_id: 57, but SM8750 is 69", "compile", "-m", "SM8750", "--model", gguf, "--soc_id",
+            "57");
+    REFUSED(2, "--htp_arch: 81, but SM8750 has a V79", "compile", "--model", gguf, "--soc_id", "69",
+            "--htp_arch", "81");
+    REFUSED(2, "--soc_id: 4711 is no SoC that this build knows: wanted its --htp_arch and --vtcm_mb",
+            "compile", "--model", gguf, "--soc_id", "4711", "--htp_arch", "79");
+    REFUSED(1, "a KV cache of 16 bits needs a V73 or later", "compile", "-m", "SM8450", "--model", gguf,
+            "--kv_bits", "16");
+    REFUSED(1, "blockwise weights need a V69 or later, SM8350 has a V68", "compile", "-m", "SM8350",
+            "--model", gguf, "--quant", "16a4w_block32");
+    REFUSED(1, "blocks of weights with f16 scales need a V69 or later", "compile", "-m", "SM8350", "--model",
+            gguf, "--quant", "f16a4w_block32");
     REFUSED(2, "lookahead", "compile", "-m", "SM8750", "--model", gguf, "--model_mode", "lookahead");
     REFUSED(2, "8 or 16", "compile", "-m", "SM8750", "--model", gguf, "--kv_bits", "12");
     REFUSED(2, "8a8w", "compile", "-m", "SM8750", "--model", gguf, "--quant", "8a8w", "--kv_bits", "16");
@@ -65,6 +77,25 @@ static void wrong_targets(void **state) {
     REFUSED(2, "prefill_forward", "compile", "-m", "SM8750", "--model", gguf, "--model_mode", "kv",
             "--use_slc_allocator=prefill_forward");
     REFUSED(2, "``", "compile", "-m", "SM8750", "--model", gguf, "--use_slc_allocator=,kv_forward");
+}
+
+/* Not refused: they get as far as Qualcomm's library, which isn't there. */
+static void targets_with_limits(void **state) {
+    (void)state;
+#define LIMITED "compile", "--model", gguf, "--max_seq_len", "64", "--artifact", in_folder("never")
+    ran r = RUN(LIMITED, "-m", "SXR2330P", "--use_slc_allocator");
+    check_ran(&r, 1,
+              "warning: --use_slc_allocator: the system-level cache of SXR2330P has no part for the HTP");
+    check_ran(&r, 1, "QNN_SDK_ROOT");
+    ran_free(&r);
+    r = RUN(LIMITED, "-m", "SM8450");
+    check_ran(&r, 1, "warning: SM8450 has a V69: graphs can share weights from V73 on, so each gets a copy");
+    check_ran(&r, 1, "QNN_SDK_ROOT");
+    ran_free(&r);
+    REFUSED(1, "QNN_SDK_ROOT", LIMITED, "-m", "SM9999", "--soc_id", "4711", "--htp_arch", "79", "--vtcm_mb",
+            "8");
+    REFUSED(1, "QNN_SDK_ROOT", LIMITED, "--soc_id", "69");
+#undef LIMITED
 }
 
 /* The legal ones get as far as Qualcomm's library, which isn't there. */
@@ -497,6 +528,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_use_is_2),
         cmocka_unit_test(wrong_targets),
+        cmocka_unit_test(targets_with_limits),
         cmocka_unit_test(prefill_ar_lengths),
         cmocka_unit_test(qnn_sdk_root),
         cmocka_unit_test(help_and_results_on_stdout),

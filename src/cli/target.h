@@ -1,0 +1,24 @@
+/* target.h: the SoC that is compiled for. */
+#ifndef SW_CLI_TARGET_H
+#define SW_CLI_TARGET_H
+
+#include "base/arena.h"
+#include "cli/options.h"
+#include "quant/quant.h"
+#include "soc/soc.h"
+
+/* By --soc_model, or --soc_id; one that the table lacks needs --soc_id, --htp_arch and --vtcm_mb. In the
+ * arena, or static. Errors: SW_INVALID_ARGUMENT: none given, one that is not known, or a value that
+ * contradicts the table. */
+sw_code sw_cli_target(const sw_options *options, sw_arena *arena, const sw_soc **out,
+                      sw_error *err) SW_MUST_CHECK;
+
+/* What the SoC can't do: refused, or a warning where the result still runs. slc: some graph wants the
+ * allocator. Errors: SW_UNSUPPORTED. */
+sw_code sw_cli_check_target(const sw_soc *soc, const sw_recipe *recipe, uint32_t n_kinds, bool slc,
+                            sw_error *err) SW_MUST_CHECK;
+
+/* Can that many graphs of one context share their weights there? */
+bool sw_cli_shares_weights(const sw_soc *soc, uint32_t n_kinds);
+
+#endif
