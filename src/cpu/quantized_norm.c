@@ -1,10 +1,20 @@
-/* quantized_norm.c: RmsNorm and RotaryEmbedding of u8 and u16. */
+/* quantized_norm.c: RmsNorm of u8 and u16: x * r * gamma, cut, with r = 1 / sqrt(mean(x^2) + epsilon) of a
+ * row.
+ *
+ * u16: HTP's arithmetic, to the bit. The sum of squares is exact; its mean, r and r * gamma are qf32
+ * (cpu/qf32.h) in the order given here, found by comparing with the emulator (docs/numerics.md, "RmsNorm").
+ * u8: r in double, results rounded to half precision, which lifts those just below an integer. */
 #include <math.h>
 
 #include "base/f16.h"
-#include "cpu/product.h"
+#include "cpu/qf32.h"
 #include "cpu/quantized.h"
-#include "cpu/row_isa.h"
+
+/* gamma over the output's scale, g = m * unit, and what it takes to make the step of g * r that of its
+ * factors. Signs are in unit: m >= 0. */
+typedef struct column {
+    double m, unit;
+} column;
 
 bool sw_quantized_rms_norm_matches(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
@@ -12,162 +22,118 @@ bool sw_quantized_rms_norm_matches(const sw_op_call *call) {
            sw_same_elements(y, x) && gamma->rank == 1 && gamma->dims[0] == sw_last_dim(x);
 }
 
-/* HTP truncates: u8 results are rounded to half precision first, which lifts those just below an integer; u16
- * zeros with a minus sign fall to the integer below. */
-static void rms_norm_rows(void *context, size_t begin, size_t end) {
-    const sw_op_call *call = context;
-    const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
+size_t sw_quantized_rms_norm_scratch(const sw_op_call *call) {
+    return call->out->dtype == SW_U16 ? sw_last_dim(call->in[0]) * sizeof(column) : 0;
+}
+
+static int64_t sum_of_squares(const sw_op_call *call, size_t row, size_t c) {
+    const sw_tensor *x = call->in[0];
+    int64_t sum = 0;
+    for (size_t i = 0; i < c; i++) {
+        const int64_t v = sw_load_unsigned(call->in_data[0], x->dtype, row * c + i) + x->encoding.offset;
+        sum += v * v;
+    }
+    return sum;
+}
+
+/* A part of 32 bits over n: its two halves, each over n. */
+static sw_qf32 part_of_mean(uint32_t sum, float by_n) {
+    const float high = (float)(sum >> 16), low = (float)(sum & 0xffff);
+    return sw_qf32_add(sw_qf32_multiply(sw_qf32_operand(high), sw_qf32_operand(65536 * by_n)),
+                       sw_qf32_multiply(sw_qf32_operand(low), sw_qf32_operand(by_n)));
+}
+
+/* 1 / sqrt(sum / n + epsilon), all in units of the input's step: Newton's iteration, y (1.5 - x y^2 / 2). */
+static float reciprocal_root(int64_t sum, float by_n, float epsilon) {
+    const sw_qf32 high = part_of_mean((uint32_t)(sum >> 32), by_n), low = part_of_mean((uint32_t)sum, by_n);
+    const sw_qf32 mean = sw_qf32_add(sw_qf32_multiply(high, sw_qf32_operand(0x1p32f)), low);
+    const float x = sw_qf32_to_float(sw_qf32_add(mean, sw_qf32_operand(epsilon)));
+    const float half = sw_qf32_product(x, 0.5f);
+    union {
+        float f;
+        int32_t bits;
+    } y = {.f = x};
+    y.bits = 0x5f375a86 - (y.bits >> 1);
+    for (int i = 0; i < 3; i++) {
+        const float p = sw_qf32_product(sw_qf32_product(half, y.f), y.f);
+        y.f = sw_qf32_product(y.f, sw_qf32_to_float(sw_qf32_round(1.5 - (double)p, 0, 0)));
+    }
+    return y.f;
+}
+
+static void make_columns(const sw_op_call *call, column *columns) {
+    const sw_tensor *gamma = call->in[1];
+    for (size_t i = 0; i < gamma->dims[0]; i++) {
+        const int32_t q = sw_load_unsigned(call->in_data[1], gamma->dtype, i) + gamma->encoding.offset;
+        const float g = (float)q * gamma->encoding.scale / call->out->encoding.scale;
+        int e;
+        const double m = frexp(fabs((double)g), &e);
+        columns[i] = (column){ldexp(m, 23), ldexp(q < 0 ? -1 : 1, q == 0 ? -200 : e - 23)};
+    }
+}
+
+/* floor(x * qf32(g * r)). The product with x, a qf32 too, stays between the same integers, but for zeros:
+ * those with a minus sign (x = 0 and gamma < 0, or x < 0 and gamma = 0) fall to -1. */
+static void rms_norm_rows_u16(const sw_op_call *call, size_t begin, size_t end) {
+    const sw_tensor *x = call->in[0];
+    const column *columns = call->scratch;
     const size_t c = sw_last_dim(x);
-    const int32_t max = sw_dtype_max(y->dtype);
-    const double scale = x->encoding.scale;
-    for (size_t r = begin; r < end; r++) {
-        int64_t squares = 0;
+    const float scale = x->encoding.scale;
+    const float epsilon = call->op->params.rms_norm.epsilon / (scale * scale), by_n = 1 / (float)c;
+    const int32_t ox = x->encoding.offset, oy = call->out->encoding.offset;
+    for (size_t row = begin; row < end; row++) {
+        int e;
+        const float r = reciprocal_root(sum_of_squares(call, row, c), by_n, epsilon);
+        const double m = frexp((double)r, &e), unit = ldexp(1, e);
+        const uint16_t *q = (const uint16_t *)call->in_data[0] + row * c;
+        uint16_t *out = (uint16_t *)call->out_data + row * c;
         for (size_t i = 0; i < c; i++) {
-            int64_t v = (int64_t)sw_load_unsigned(call->in_data[0], x->dtype, r * c + i) + x->encoding.offset;
-            squares += v * v;
-        }
-        double mean = (double)squares * scale * scale / (double)c;
-        double root = sqrt(mean + (double)call->op->params.rms_norm.epsilon);
-        double multiplier = scale * gamma->encoding.scale / y->encoding.scale / root;
-        for (size_t i = 0; i < c; i++) {
-            int64_t v = (int64_t)sw_load_unsigned(call->in_data[0], x->dtype, r * c + i) + x->encoding.offset;
-            int64_t g = (int64_t)sw_load_unsigned(call->in_data[1], gamma->dtype, i) + gamma->encoding.offset;
-            double q = (double)(v * g) * multiplier - y->encoding.offset;
-            if (y->dtype == SW_U8 && q < max) q = sw_f16_to_f32(sw_f32_to_f16((float)q));
-            if (y->dtype == SW_U16 && v * g == 0 && v + g < 0) q -= 1;
-            sw_store_unsigned(call->out_data, y->dtype, r * c + i, sw_floor_saturated(q, max));
+            const double product = columns[i].m * m; /* below 2^23, and not below 2^22 where g * r carries */
+            const int32_t step = (int32_t)product;
+            const double at = product - step;
+            const double middle = product >= 0x1p22 ? 0.5 : at <= 0.375 ? 0.25 : at <= 0.625 ? 0.5 : 0.75;
+            const int32_t v = q[i] + ox;
+            double y = (v == 0 ? 0x1p-60 : v) * ((step + middle) * (columns[i].unit * unit));
+            y = y < -65536 ? -65536 : y > 131072 ? 131072 : y;
+            int32_t floored = (int32_t)y;
+            floored -= y < floored;
+            floored -= oy;
+            out[i] = (uint16_t)(floored < 0 ? 0 : floored > UINT16_MAX ? UINT16_MAX : floored);
         }
     }
+}
+
+static void rms_norm_rows_u8(const sw_op_call *call, size_t begin, size_t end) {
+    const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
+    const size_t c = sw_last_dim(x);
+    const double scale = x->encoding.scale;
+    const uint8_t *in = call->in_data[0];
+    uint8_t *out = call->out_data;
+    for (size_t r = begin; r < end; r++) {
+        const double mean = (double)sum_of_squares(call, r, c) * scale * scale / (double)c;
+        const double root = sqrt(mean + (double)call->op->params.rms_norm.epsilon);
+        const double multiplier = scale * gamma->encoding.scale / y->encoding.scale / root;
+        for (size_t i = 0; i < c; i++) {
+            const int32_t v = in[r * c + i] + x->encoding.offset;
+            const int32_t g = sw_load_unsigned(call->in_data[1], gamma->dtype, i) + gamma->encoding.offset;
+            double q = (double)(v * g) * multiplier - y->encoding.offset;
+            if (q < UINT8_MAX) q = sw_f16_to_f32(sw_f32_to_f16((float)q));
+            out[r * c + i] = (uint8_t)sw_floor_saturated(q, UINT8_MAX);
+        }
+    }
+}
+
+static void rms_norm_rows(void *context, size_t begin, size_t end) {
+    const sw_op_call *call = context;
+    if (call->out->dtype == SW_U16)
+        rms_norm_rows_u16(call, begin, end);
+    else
+        rms_norm_rows_u8(call, begin, end);
 }
 
 void sw_quantized_rms_norm_run(const sw_op_call *call) {
     sw_op_call copy = *call;
+    if (call->out->dtype == SW_U16) make_columns(call, call->scratch);
     sw_pool_for(call->pool, (size_t)sw_tensor_elements(call->in[0]) / sw_last_dim(call->in[0]), 1,
                 rms_norm_rows, &copy);
-}
-
-bool sw_quantized_rotary_matches(const sw_op_call *call) {
-    const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2];
-    return sw_is_unsigned_quantized(x) && sw_is_unsigned_quantized(cosine) &&
-           sw_is_unsigned_quantized(sine) && call->out->dtype == x->dtype && x->rank == 4 &&
-           sw_same_elements(call->out, x) && x->dims[3] % 2 == 0 && x->dims[0] == 1 &&
-           sw_tensor_elements(cosine) == (uint64_t)x->dims[2] * (x->dims[3] / 2) &&
-           sw_same_elements(sine, cosine);
-}
-
-/* The HTP's products of u16: two factors' worth of eighths of a step, and what each output takes off. */
-typedef struct rotary_prepared {
-    bool u16;
-    sw_product by_cos, by_sin;
-    int64_t low_share, high_share; /* of [a c - b s] and [b c + a s] */
-    const sw_row_isa *isa;         /* NULL: the rule needs 64 bits */
-    sw_rotary_rule rule;
-} rotary_prepared;
-
-static bool product_fits_int32(sw_product p, int32_t oa, int32_t ob) {
-    for (int corner = 0; corner < 4; corner++) { /* where a product is greatest or least */
-        const int64_t a = oa + (corner % 2) * UINT16_MAX, b = ob + corner / 2 * UINT16_MAX;
-        const int64_t v = a * b + p.bias;
-        if (v < INT32_MIN || v > INT32_MAX) return false;
-    }
-    /* Sums of three results below 2^31 * multiplier / 2^31 have 32 bits. */
-    return p.bias >= INT32_MIN && p.bias <= INT32_MAX && p.multiplier < 1 << 28;
-}
-
-static void set_rotary_rule(const sw_op_call *call, rotary_prepared *p) {
-    const int32_t ox = call->in[0]->encoding.offset, oc = call->in[1]->encoding.offset,
-                  os = call->in[2]->encoding.offset;
-    if (!p->u16 || !product_fits_int32(p->by_cos, ox, oc) || !product_fits_int32(p->by_sin, ox, os)) return;
-    p->rule = (sw_rotary_rule){.zx = ox,
-                               .zc = oc,
-                               .zs = os,
-                               .cos_bias = (int32_t)p->by_cos.bias,
-                               .cos_multiplier = (int32_t)p->by_cos.multiplier,
-                               .sin_bias = (int32_t)p->by_sin.bias,
-                               .sin_multiplier = (int32_t)p->by_sin.multiplier,
-                               .low_share = (int32_t)p->low_share,
-                               .high_share = (int32_t)p->high_share,
-                               .offset = call->out->encoding.offset};
-    p->isa = sw_row_best();
-}
-
-sw_code sw_quantized_rotary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
-    const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2], *y = call->out;
-    rotary_prepared *p = sw_arena_alloc(arena, sizeof *p);
-    if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    const float by_y = 1 / y->encoding.scale; /* a reciprocal, as the HTP has it */
-    const float cos_ratio = x->encoding.scale * cosine->encoding.scale * by_y;
-    const float sin_ratio = x->encoding.scale * sine->encoding.scale * by_y;
-    p->u16 = x->dtype == SW_U16 && cosine->dtype == SW_U16 && sine->dtype == SW_U16 &&
-             sw_product_fits(cos_ratio) && sw_product_fits(sin_ratio);
-    p->by_cos = sw_product_of(cos_ratio, x->encoding.offset, cosine->encoding.offset);
-    p->by_sin = sw_product_of(sin_ratio, x->encoding.offset, sine->encoding.offset);
-    const int64_t cos_bias = p->by_cos.bias * p->by_cos.multiplier;
-    const int64_t sin_bias = p->by_sin.bias * p->by_sin.multiplier;
-    p->low_share = -sw_product_round(sin_bias - cos_bias);
-    p->high_share = -sw_product_round(-sin_bias - cos_bias);
-    set_rotary_rule(call, p);
-    call->prepared = p;
-    return SW_OK;
-}
-
-/* Rows are (head, position); row r has position r % n. */
-static void rotary_rows_u16(const sw_op_call *call, size_t begin, size_t end) {
-    const rotary_prepared *p = call->prepared;
-    const sw_tensor *x = call->in[0], *y = call->out;
-    const size_t n = x->dims[2], half = x->dims[3] / 2;
-    const int32_t ox = x->encoding.offset, oc = call->in[1]->encoding.offset,
-                  os = call->in[2]->encoding.offset, oy = y->encoding.offset;
-    for (size_t r = begin; r < end; r++) {
-        const uint16_t *row = (const uint16_t *)call->in_data[0] + r * 2 * half;
-        const uint16_t *cosine = (const uint16_t *)call->in_data[1] + r % n * half;
-        const uint16_t *sine = (const uint16_t *)call->in_data[2] + r % n * half;
-        uint16_t *out = (uint16_t *)call->out_data + r * 2 * half;
-        if (p->isa != NULL) {
-            p->isa->rotary_u16(half, row, cosine, sine, p->rule, out);
-            continue;
-        }
-        for (size_t i = 0; i < half; i++) {
-            const int32_t a = row[i] + ox, b = row[i + half] + ox, c = cosine[i] + oc, s = sine[i] + os;
-            const int64_t low = sw_product_eighths(p->by_cos, a, c) - sw_product_eighths(p->by_sin, b, s);
-            const int64_t high = sw_product_eighths(p->by_cos, b, c) + sw_product_eighths(p->by_sin, a, s);
-            out[i] = (uint16_t)sw_product_store(low - p->low_share, oy, UINT16_MAX);
-            out[i + half] = (uint16_t)sw_product_store(high - p->high_share, oy, UINT16_MAX);
-        }
-    }
-}
-
-static void rotary_rows(void *context, size_t begin, size_t end) {
-    const sw_op_call *call = context;
-    if (((const rotary_prepared *)call->prepared)->u16) {
-        rotary_rows_u16(call, begin, end);
-        return;
-    }
-    const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2], *y = call->out;
-    const size_t n = x->dims[2], half = x->dims[3] / 2;
-    const double by_cos = (double)x->encoding.scale * cosine->encoding.scale / y->encoding.scale;
-    const double by_sin = (double)x->encoding.scale * sine->encoding.scale / y->encoding.scale;
-    const int32_t max = sw_dtype_max(y->dtype);
-    for (size_t r = begin; r < end; r++)
-        for (size_t i = 0; i < half; i++) {
-            size_t at = r * 2 * half + i, angle = r % n * half + i;
-            double a = sw_load_unsigned(call->in_data[0], x->dtype, at) + (double)x->encoding.offset;
-            double b = sw_load_unsigned(call->in_data[0], x->dtype, at + half) + (double)x->encoding.offset;
-            double c =
-                (sw_load_unsigned(call->in_data[1], cosine->dtype, angle) + (double)cosine->encoding.offset) *
-                by_cos;
-            double s =
-                (sw_load_unsigned(call->in_data[2], sine->dtype, angle) + (double)sine->encoding.offset) *
-                by_sin;
-            sw_store_unsigned(call->out_data, y->dtype, at,
-                              sw_half_up_saturated(a * c - b * s, y->encoding.offset, max));
-            sw_store_unsigned(call->out_data, y->dtype, at + half,
-                              sw_half_up_saturated(b * c + a * s, y->encoding.offset, max));
-        }
-}
-
-void sw_quantized_rotary_run(const sw_op_call *call) {
-    const sw_tensor *x = call->in[0];
-    sw_op_call copy = *call;
-    sw_pool_for(call->pool, (size_t)x->dims[0] * x->dims[1] * x->dims[2], 1, rotary_rows, &copy);
 }

@@ -1,0 +1,130 @@
+/* quantized_rotary.c: RotaryEmbedding of u8 and u16. */
+#include "cpu/product.h"
+#include "cpu/quantized.h"
+#include "cpu/row_isa.h"
+
+bool sw_quantized_rotary_matches(const sw_op_call *call) {
+    const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2];
+    return sw_is_unsigned_quantized(x) && sw_is_unsigned_quantized(cosine) &&
+           sw_is_unsigned_quantized(sine) && call->out->dtype == x->dtype && x->rank == 4 &&
+           sw_same_elements(call->out, x) && x->dims[3] % 2 == 0 && x->dims[0] == 1 &&
+           sw_tensor_elements(cosine) == (uint64_t)x->dims[2] * (x->dims[3] / 2) &&
+           sw_same_elements(sine, cosine);
+}
+
+/* The HTP's products of u16: two factors' worth of eighths of a step, and what each output takes off. */
+typedef struct rotary_prepared {
+    bool u16;
+    sw_product by_cos, by_sin;
+    int64_t low_share, high_share; /* of [a c - b s] and [b c + a s] */
+    const sw_row_isa *isa;         /* NULL: the rule needs 64 bits */
+    sw_rotary_rule rule;
+} rotary_prepared;
+
+static bool product_fits_int32(sw_product p, int32_t oa, int32_t ob) {
+    for (int corner = 0; corner < 4; corner++) { /* where a product is greatest or least */
+        const int64_t a = oa + (corner % 2) * UINT16_MAX, b = ob + corner / 2 * UINT16_MAX;
+        const int64_t v = a * b + p.bias;
+        if (v < INT32_MIN || v > INT32_MAX) return false;
+    }
+    /* Sums of three results below 2^31 * multiplier / 2^31 have 32 bits. */
+    return p.bias >= INT32_MIN && p.bias <= INT32_MAX && p.multiplier < 1 << 28;
+}
+
+static void set_rotary_rule(const sw_op_call *call, rotary_prepared *p) {
+    const int32_t ox = call->in[0]->encoding.offset, oc = call->in[1]->encoding.offset,
+                  os = call->in[2]->encoding.offset;
+    if (!p->u16 || !product_fits_int32(p->by_cos, ox, oc) || !product_fits_int32(p->by_sin, ox, os)) return;
+    p->rule = (sw_rotary_rule){.zx = ox,
+                               .zc = oc,
+                               .zs = os,
+                               .cos_bias = (int32_t)p->by_cos.bias,
+                               .cos_multiplier = (int32_t)p->by_cos.multiplier,
+                               .sin_bias = (int32_t)p->by_sin.bias,
+                               .sin_multiplier = (int32_t)p->by_sin.multiplier,
+                               .low_share = (int32_t)p->low_share,
+                               .high_share = (int32_t)p->high_share,
+                               .offset = call->out->encoding.offset};
+    p->isa = sw_row_best();
+}
+
+sw_code sw_quantized_rotary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2], *y = call->out;
+    rotary_prepared *p = sw_arena_alloc(arena, sizeof *p);
+    if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    const float by_y = 1 / y->encoding.scale; /* a reciprocal, as the HTP has it */
+    const float cos_ratio = x->encoding.scale * cosine->encoding.scale * by_y;
+    const float sin_ratio = x->encoding.scale * sine->encoding.scale * by_y;
+    p->u16 = x->dtype == SW_U16 && cosine->dtype == SW_U16 && sine->dtype == SW_U16 &&
+             sw_product_fits(cos_ratio) && sw_product_fits(sin_ratio);
+    p->by_cos = sw_product_of(cos_ratio, x->encoding.offset, cosine->encoding.offset);
+    p->by_sin = sw_product_of(sin_ratio, x->encoding.offset, sine->encoding.offset);
+    const int64_t cos_bias = p->by_cos.bias * p->by_cos.multiplier;
+    const int64_t sin_bias = p->by_sin.bias * p->by_sin.multiplier;
+    p->low_share = -sw_product_round(sin_bias - cos_bias);
+    p->high_share = -sw_product_round(-sin_bias - cos_bias);
+    set_rotary_rule(call, p);
+    call->prepared = p;
+    return SW_OK;
+}
+
+/* Rows are (head, position); row r has position r % n. */
+static void rotary_rows_u16(const sw_op_call *call, size_t begin, size_t end) {
+    const rotary_prepared *p = call->prepared;
+    const sw_tensor *x = call->in[0], *y = call->out;
+    const size_t n = x->dims[2], half = x->dims[3] / 2;
+    const int32_t ox = x->encoding.offset, oc = call->in[1]->encoding.offset,
+                  os = call->in[2]->encoding.offset, oy = y->encoding.offset;
+    for (size_t r = begin; r < end; r++) {
+        const uint16_t *row = (const uint16_t *)call->in_data[0] + r * 2 * half;
+        const uint16_t *cosine = (const uint16_t *)call->in_data[1] + r % n * half;
+        const uint16_t *sine = (const uint16_t *)call->in_data[2] + r % n * half;
+        uint16_t *out = (uint16_t *)call->out_data + r * 2 * half;
+        if (p->isa != NULL) {
+            p->isa->rotary_u16(half, row, cosine, sine, p->rule, out);
+            continue;
+        }
+        for (size_t i = 0; i < half; i++) {
+            const int32_t a = row[i] + ox, b = row[i + half] + ox, c = cosine[i] + oc, s = sine[i] + os;
+            const int64_t low = sw_product_eighths(p->by_cos, a, c) - sw_product_eighths(p->by_sin, b, s);
+            const int64_t high = sw_product_eighths(p->by_cos, b, c) + sw_product_eighths(p->by_sin, a, s);
+            out[i] = (uint16_t)sw_product_store(low - p->low_share, oy, UINT16_MAX);
+            out[i + half] = (uint16_t)sw_product_store(high - p->high_share, oy, UINT16_MAX);
+        }
+    }
+}
+
+static void rotary_rows(void *context, size_t begin, size_t end) {
+    const sw_op_call *call = context;
+    if (((const rotary_prepared *)call->prepared)->u16) {
+        rotary_rows_u16(call, begin, end);
+        return;
+    }
+    const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2], *y = call->out;
+    const size_t n = x->dims[2], half = x->dims[3] / 2;
+    const double by_cos = (double)x->encoding.scale * cosine->encoding.scale / y->encoding.scale;
+    const double by_sin = (double)x->encoding.scale * sine->encoding.scale / y->encoding.scale;
+    const int32_t max = sw_dtype_max(y->dtype);
+    for (size_t r = begin; r < end; r++)
+        for (size_t i = 0; i < half; i++) {
+            size_t at = r * 2 * half + i, angle = r % n * half + i;
+            double a = sw_load_unsigned(call->in_data[0], x->dtype, at) + (double)x->encoding.offset;
+            double b = sw_load_unsigned(call->in_data[0], x->dtype, at + half) + (double)x->encoding.offset;
+            double c =
+                (sw_load_unsigned(call->in_data[1], cosine->dtype, angle) + (double)cosine->encoding.offset) *
+                by_cos;
+            double s =
+                (sw_load_unsigned(call->in_data[2], sine->dtype, angle) + (double)sine->encoding.offset) *
+                by_sin;
+            sw_store_unsigned(call->out_data, y->dtype, at,
+                              sw_half_up_saturated(a * c - b * s, y->encoding.offset, max));
+            sw_store_unsigned(call->out_data, y->dtype, at + half,
+                              sw_half_up_saturated(b * c + a * s, y->encoding.offset, max));
+        }
+}
+
+void sw_quantized_rotary_run(const sw_op_call *call) {
+    const sw_tensor *x = call->in[0];
+    sw_op_call copy = *call;
+    sw_pool_for(call->pool, (size_t)x->dims[0] * x->dims[1] * x->dims[2], 1, rotary_rows, &copy);
+}
