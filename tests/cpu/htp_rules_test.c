@@ -1,6 +1,6 @@
 /* u16 ops whose integers are the HTP's, bit for bit: against the emulator's own integers (library 2.51,
- * SM8750) for Sigmoid, SiLU and Softmax, against the rules of docs/numerics.md, in wide arithmetic, for the
- * others. */
+ * SM8750) for Sigmoid, SiLU, Softmax and RmsNorm, against the rules of docs/numerics.md, in wide arithmetic,
+ * for the others. */
 #include "quantized_ops.h"
 #include "small_graph.h"
 
@@ -225,6 +225,49 @@ static void add_has_short_multipliers(void **state) {
     check_add(0.05, 0.03, 16); /* no more than 16 bits of fraction */
 }
 
+/* In each row two outputs are those of qf32, not of real numbers. */
+static void rms_norm_is_the_emulators(void **state) {
+    (void)state;
+    static const struct {
+        float x_scale, gamma_scale, y_scale;
+        int32_t x_offset, gamma_offset, y_offset, x[N], gamma[N], want[N];
+    } rows[] = {{0.00031f,
+                 2.3e-5f,
+                 5e-5f,
+                 -31000,
+                 0,
+                 -30000,
+                 {25698, 36889, 26853, 35700, 37883, 27192, 24337, 25291, 32361, 29879, 38636, 23335, 26468,
+                  26674, 29922, 28439},
+                 {43960, 52756, 1484, 52949, 30726, 33772, 41303, 18730, 64194, 3534, 18214, 25124, 37433,
+                  26769, 8589, 2967},
+                 {8770, 58297, 29439, 52667, 49262, 18286, 4933, 20260, 37957, 29639, 42668, 12459, 14548,
+                  19452, 29156, 29307}},
+                {2e-6f,
+                 1.7e-5f,
+                 4e-5f,
+                 -32768,
+                 -20000,
+                 -40000,
+                 {34477, 34548, 34803, 27778, 39069, 34668, 31222, 18702, 27384, 25943, 34096, 38872, 29792,
+                  43599, 30535, 30307},
+                 {39839, 17728, 16341, 15684, 25832, 11812, 41502, 7741, 37367, 33871, 61981, 49253, 9438,
+                  50283, 46483, 53719},
+                 {42413, 39712, 39470, 41532, 42615, 38892, 37633, 52273, 33344, 33261, 43968, 52708, 42237,
+                  63344, 35790, 34093}}};
+    for (size_t i = 0; i < 2; i++) {
+        values in[2] = {MAKE(SW_U16, rows[i].x_scale, rows[i].x_offset, 1, N),
+                        MAKE(SW_U16, rows[i].gamma_scale, rows[i].gamma_offset, N)};
+        values y = MAKE(SW_U16, rows[i].y_scale, rows[i].y_offset, 1, N);
+        fill_with(&in[0], rows[i].x, N), fill_with(&in[1], rows[i].gamma, N);
+        sw_op op = {.type = SW_OP_RMS_NORM, .name = "norm", .n_inputs = 2, .n_outputs = 1};
+        op.params.rms_norm.epsilon = 1e-5f;
+        run_op(&op, in, 2, &y, NULL);
+        expect_values(&y, rows[i].want, N);
+        release(&in[0]), release(&in[1]), release(&y);
+    }
+}
+
 /* (q + 1) * multiplier, rounded to steps of 2^15; a constant of such steps, rounded up. */
 static void narrowing_has_steps(void **state) {
     (void)state;
@@ -256,6 +299,7 @@ int main(void) {
                                        cmocka_unit_test(multiply_keeps_eighths),
                                        cmocka_unit_test(rotary_keeps_eighths),
                                        cmocka_unit_test(add_has_short_multipliers),
+                                       cmocka_unit_test(rms_norm_is_the_emulators),
                                        cmocka_unit_test(narrowing_has_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
