@@ -176,7 +176,7 @@ static sw_code quantize(job *j, sw_error *err) {
     SW_TRY(sw_sink_attach(&j->decoder, &j->quantized.sink, err));
     SW_TRY(sw_decoder_verify(&j->decoder, err)); /* a recipe that the HTP can't do ends here */
     SW_TRY(sw_bundle_writer_begin_weights(j->writer, &j->decoder, err));
-    SW_TRY(sw_quantize_constants(&j->decoder, j->checkpoint.pool, put_constant, j->writer, err));
+    SW_TRY(sw_quantize_constants(&j->decoder, &j->quantized, j->checkpoint.pool, put_constant, j->writer, err));
     SW_TRY(sw_bundle_writer_end_weights(j->writer, err));
     return sw_decoder_verify(&j->decoder, err);
 }

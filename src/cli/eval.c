@@ -98,8 +98,8 @@ static sw_code add_file(sw_sha256 *s, const char *path, sw_error *err) {
 /* What calibration and recipe add to what a quantized result depends on. */
 static sw_code add_quantization(sw_sha256 *s, const sw_options *o, const sw_eval_recipe *r, sw_error *err) {
     char text[128];
-    snprintf(text, sizeof text, "|%u|%u|%s|", o->kv_bits, o->calib_samples,
-             o->rotate != NULL ? o->rotate : "");
+    snprintf(text, sizeof text, "|%u|%u|%s|%s|", o->kv_bits, o->calib_samples,
+             o->rotate != NULL ? o->rotate : "", o->rounding != NULL ? o->rounding : "");
     sw_sha256_update(s, text, strlen(text));
     if (strchr(r->name, '.') != NULL) SW_TRY(add_file(s, r->name, err)); /* a recipe file */
     if (o->calib_text != NULL) return add_file(s, o->calib_text, err);

@@ -71,6 +71,8 @@ static const option options_list[] = {
      "on or off: spread outliers over all channels by rotations folded into the weights (default: on, off "
      "for "
      "f16)"},
+    {0, "rounding", "HOW", TEXT, BUILDS | IN_EVAL, AT(rounding), 0, 0,
+     "nearest or gptq: how the weights of layers are rounded (default: as the recipe says)"},
     {0, "model_mode", "MODE", TEXT, BUILDS | IN_TRAFFIC, AT(model_mode), 0, 0,
      "hybrid (default): a prefill and a decode graph; kv: the decode graph alone"},
     {0, "max_seq_len", "N", U32, BUILDS | IN_GENERATE, AT(max_seq_len), 1, 1 << 20,
@@ -209,6 +211,7 @@ static const struct choice {
     const char *words[6];
 } choices[] = {
     {AT(rotate), {"on", "off"}},
+    {AT(rounding), {"nearest", "gptq"}},
     {AT(model_mode), {"hybrid", "kv", "lookahead"}},
     {AT(attention), {"auto", "grouped", "per_kv_head"}},
     {AT(run_on), {"cpu", "htp-emulator", "htp", "adb", "adb-cpu"}},

@@ -37,7 +37,7 @@ typedef struct sw_options {
     const char *operand;
     /* What is compiled. */
     const char *model, *decoder_model, *soc, *quant, *model_mode, *attention, *artifact, *calib_text;
-    const char *rotate; /* NULL: as the recipe wants */
+    const char *rotate, *rounding; /* NULL: as the recipe wants */
     uint32_t kv_bits, max_seq_len, max_context_len, prefill_ar_len, calib_samples;
     /* For Qualcomm's compiler. */
     const char *slc, *qnn_lib;

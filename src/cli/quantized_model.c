@@ -6,9 +6,12 @@
 
 #include "base/log.h"
 #include "graph/verify.h"
+#include "quant/layers.h"
 #include "quant/sink.h"
 #include "quant/smooth.h"
 #include "text/chat_template.h"
+
+enum { ROUNDING_TOKENS = 8192 }; /* of the calibration text, at most, that rounding looks at */
 
 bool sw_cli_wants_rotation(const sw_recipe *recipe, const sw_options *options) {
     return options->rotate != NULL ? strcmp(options->rotate, "on") == 0 : recipe->rotate;
@@ -50,7 +53,7 @@ static sw_code compute_sink(sw_quantized_model *q, const sw_checkpoint *checkpoi
 
 sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
                                  const char *scratch_folder, const sw_checkpoint *checkpoint, sw_error *err) {
-    *q = (sw_quantized_model){.recipe = *recipe, .model = &checkpoint->model};
+    *q = (sw_quantized_model){.recipe = *recipe, .model = &checkpoint->model, .rounding = options->rounding};
     bool rotate = sw_cli_wants_rotation(recipe, options);
     if (!rotate && !wants_smoothing(recipe)) return compute_sink(q, checkpoint, err);
     sw_code code =
@@ -62,6 +65,7 @@ sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe,
 
 sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration *calibration,
                                      const sw_checkpoint *checkpoint, sw_error *err) {
+    q->calibration = calibration, q->checkpoint = checkpoint;
     if (!sw_dtype_quantized(q->recipe.activation)) return SW_OK;
     sw_log(SW_LOG_INFO, "calibration: %zu tokens of %s in %zu windows, %u more held out", calibration->n_used,
            calibration->name, calibration->n_windows, calibration->held_out.n_tokens);
@@ -91,6 +95,9 @@ bool sw_quantized_model_share(sw_quantized_model *q, const sw_recipe *recipe, co
                               .model = other->model,
                               .sink = other->sink,
                               .ranges = other->ranges,
+                              .rounding = options->rounding,
+                              .calibration = other->calibration,
+                              .checkpoint = other->checkpoint,
                               .shares = true};
     return true;
 }
@@ -104,8 +111,50 @@ void sw_quantized_model_free(sw_quantized_model *q) {
     q->ranges = NULL, q->model = NULL, q->sink = (sw_sink){0};
 }
 
-sw_code sw_quantize_constants(sw_decoder *decoder, sw_pool *pool, sw_constant_sink *sink, void *context,
-                              sw_error *err) {
+/* How the recipe or --rounding wants a constant: only the matrices of layers have inputs to look at. */
+static bool wants_gptq(const sw_quantized_model *q, const sw_tensor *t) {
+    if (q == NULL || t->dtype != SW_S8 || strncmp(t->name, "layer_", 6) != 0 || sw_weight_stays(t))
+        return false;
+    sw_rounding rounding = sw_recipe_weight(&q->recipe, t->name).rounding;
+    if (q->rounding != NULL) sw_rounding_from_name(q->rounding, &rounding);
+    return rounding == SW_ROUND_GPTQ;
+}
+
+typedef struct quantizing {
+    sw_decoder *decoder;
+    const sw_quantized_model *q;
+    sw_pool *pool;
+    sw_layers *layers; /* or NULL: no matrix needs them */
+    sw_weight_costs costs;
+} quantizing;
+
+static sw_code begin_layers(quantizing *z, sw_error *err) {
+    bool any = false;
+    for (uint32_t i = 0; i < z->decoder->n_constants; i++)
+        any = any || wants_gptq(z->q, z->decoder->constants[i]);
+    if (!any) return SW_OK;
+    const sw_calibration *c = z->q->calibration;
+    if (c == NULL)
+        return SW_FAIL(err, SW_INTERNAL, "rounding for %s needs a calibration text", z->q->recipe.name);
+    sw_log(SW_LOG_INFO, "rounding: by what the layers read on at most %d tokens of %s", ROUNDING_TOKENS,
+           c->name);
+    return sw_layers_create(&z->layers, z->q->model, &z->q->sink, z->q->checkpoint->cpu, z->pool, c->windows,
+                            c->n_windows, ROUNDING_TOKENS, err);
+}
+
+/* What was quantized is what the layers behind read. */
+static sw_code quantize_one(quantizing *z, sw_tensor *t, void *data, sw_error *err) {
+    const sw_factor *factor = NULL;
+    sw_weight_cost cost;
+    if (z->layers != NULL && wants_gptq(z->q, t)) SW_TRY(sw_layers_factor(z->layers, t, &factor, err));
+    SW_TRY(sw_round_constant(z->decoder, t, factor, data, z->pool, &cost, err));
+    sw_weight_costs_add(&z->costs, t, &cost);
+    if (z->layers == NULL || t->dtype != SW_S8 || strncmp(t->name, "layer_", 6) != 0) return SW_OK;
+    return sw_layers_replace(z->layers, t, data, err);
+}
+
+sw_code sw_quantize_constants(sw_decoder *decoder, const sw_quantized_model *q, sw_pool *pool,
+                              sw_constant_sink *sink, void *context, sw_error *err) {
     uint64_t largest = 0;
     for (uint32_t i = 0; i < decoder->n_constants; i++) {
         uint64_t bytes = sw_tensor_bytes(decoder->constants[i]);
@@ -115,21 +164,20 @@ sw_code sw_quantize_constants(sw_decoder *decoder, sw_pool *pool, sw_constant_si
     if (buffer == NULL)
         return SW_FAIL(err, SW_NO_MEMORY, "no memory for a constant of %llu bytes",
                        (unsigned long long)largest);
+    quantizing z = {.decoder = decoder, .q = q, .pool = pool};
     sw_progress progress;
     sw_progress_start(&progress, "quantize", decoder->n_constants);
-    sw_weight_costs costs = {0};
-    sw_code code = SW_OK;
+    sw_code code = begin_layers(&z, err);
     for (uint32_t i = 0; i < decoder->n_constants && code == SW_OK; i++) {
         sw_tensor *t = decoder->constants[i];
-        sw_weight_cost cost;
-        code = sw_quantize_constant(decoder, t, buffer, pool, &cost, err);
-        if (code == SW_OK) sw_weight_costs_add(&costs, t, &cost);
+        code = quantize_one(&z, t, buffer, err);
         if (code == SW_OK) code = sink(context, t, buffer, err);
         sw_progress_update(&progress, i + 1u);
     }
     sw_progress_end(&progress);
+    sw_layers_destroy(z.layers);
     free(buffer);
-    if (code == SW_OK) sw_weight_costs_log(&costs);
+    if (code == SW_OK) sw_weight_costs_log(&z.costs);
     return code;
 }
 
@@ -174,7 +222,7 @@ sw_code sw_window_decoder_quantize(sw_decoder *out, const sw_quantized_model *q,
     if (code == SW_OK) code = sw_sink_attach(out, &q->sink, err);
     if (code == SW_OK)
         code = constants != NULL ? sw_borrow_constants(out, constants, err)
-                                 : sw_quantize_constants(out, pool, keep_in_arena, &out->arena, err);
+                                 : sw_quantize_constants(out, q, pool, keep_in_arena, &out->arena, err);
     if (code == SW_OK) code = sw_decoder_verify(out, err);
     if (code != SW_OK) sw_decoder_free(out);
     return code;

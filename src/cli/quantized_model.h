@@ -12,9 +12,12 @@ typedef struct sw_quantized_model {
     sw_rotated_model rotated; /* empty where not wanted */
     const sw_model *model; /* what its graphs are built from and calibrated with: that, or the checkpoint's */
     sw_arena arena;
-    sw_sink sink;      /* of the model, f32; empty where not wanted */
-    sw_ranges *ranges; /* NULL for a float recipe */
-    bool shares;       /* model, sink and ranges are another's */
+    sw_sink sink;                      /* of the model, f32; empty where not wanted */
+    sw_ranges *ranges;                 /* NULL for a float recipe */
+    bool shares;                       /* model, sink and ranges are another's */
+    const char *rounding;              /* of all matrices, instead of the recipe's; or NULL */
+    const sw_calibration *calibration; /* borrowed, as is the checkpoint: rounding needs them */
+    const sw_checkpoint *checkpoint;
 } sw_quantized_model;
 
 /* Is the model rotated first? Then its embedding and its head are two tables. */
@@ -27,7 +30,8 @@ sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe,
                                  const char *scratch_folder, const sw_checkpoint *checkpoint,
                                  sw_error *err) SW_MUST_CHECK;
 
-/* Runs the float model over the calibration's windows; nothing where the recipe needs no ranges. */
+/* Runs the float model over the calibration's windows, where the recipe needs ranges. Calibration and
+ * checkpoint are borrowed from here on: what rounds by the calibration text runs it again. */
 sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration *calibration,
                                      const sw_checkpoint *checkpoint, sw_error *err) SW_MUST_CHECK;
 
@@ -41,9 +45,9 @@ void sw_quantized_model_free(sw_quantized_model *q); /* once or more */
 typedef sw_code sw_constant_sink(void *context, sw_tensor *constant, const void *data, sw_error *err);
 
 /* Quantizes the decoder's constants one by one, in their order; its types are those of the recipe by then.
- * Draws progress. */
-sw_code sw_quantize_constants(sw_decoder *decoder, sw_pool *pool, sw_constant_sink *sink, void *context,
-                              sw_error *err) SW_MUST_CHECK;
+ * The matrices of layers are rounded as the model's recipe says; q NULL: to the nearest. Draws progress. */
+sw_code sw_quantize_constants(sw_decoder *decoder, const sw_quantized_model *q, sw_pool *pool,
+                              sw_constant_sink *sink, void *context, sw_error *err) SW_MUST_CHECK;
 
 /* Gives `to` the quantized constants of `from`, a decoder of the same model and recipe, which must outlive
  * it. Decoders of one model have the same constants in the same order. Errors: SW_INTERNAL. */

@@ -1,4 +1,4 @@
-/* extract.c: copies an op and the tensors around it. */
+/* extract.c: copies ops and the tensors around them. */
 #include "graph/extract.h"
 
 /* The tensor in `one`; added, as `kind` unless it is a constant, where it isn't there yet. UINT32_MAX without
@@ -40,4 +40,15 @@ sw_graph *sw_graph_extract_op(sw_arena *arena, const sw_graph *graph, const sw_o
     const sw_op *before = sigmoid_of(graph, op);
     if (before != NULL && !append(one, graph, before, SW_TENSOR_NATIVE)) return NULL;
     return append(one, graph, op, SW_TENSOR_OUTPUT) && sw_graph_seal(one) ? one : NULL;
+}
+
+sw_graph *sw_graph_extract_ops(sw_arena *arena, const sw_graph *graph, uint32_t first, uint32_t count) {
+    const sw_op *ops = graph->ops + first;
+    sw_graph *some = sw_graph_create(arena, graph->name, graph->ar_len, graph->context_len);
+    if (some == NULL) return NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        bool leaves = i + 1 == count || graph->tensors[ops[i].outputs[0]]->kind == SW_TENSOR_OUTPUT;
+        if (!append(some, graph, &ops[i], leaves ? SW_TENSOR_OUTPUT : SW_TENSOR_NATIVE)) return NULL;
+    }
+    return sw_graph_seal(some) ? some : NULL;
 }

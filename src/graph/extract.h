@@ -1,4 +1,4 @@
-/* extract.h: one op as a graph of its own, to run it alone on a device. */
+/* extract.h: some ops as a graph of their own, to run them alone on a device. */
 #ifndef SW_GRAPH_EXTRACT_H
 #define SW_GRAPH_EXTRACT_H
 
@@ -9,5 +9,9 @@
  * Sigmoid(x) comes with the Sigmoid: the HTP computes both as one op. NULL without memory. Tensors keep their
  * names; the op's graph and its constants are borrowed. */
 sw_graph *sw_graph_extract_op(sw_arena *arena, const sw_graph *graph, const sw_op *op);
+
+/* The same for ops first to first + count - 1: what none of them makes is an input, the last one's output and
+ * the graph's own outputs are outputs. */
+sw_graph *sw_graph_extract_ops(sw_arena *arena, const sw_graph *graph, uint32_t first, uint32_t count);
 
 #endif

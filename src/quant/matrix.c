@@ -47,38 +47,41 @@ static float greatest_magnitude(const float *x, size_t n) {
     return greatest;
 }
 
-/* sum x q and sum q^2 of the integers that the scale gives. Lanes, so that the compiler may use vectors. */
+/* sum h x q and sum h q^2 of the integers that the scale gives, h = 1 where there are no weights. Lanes, so
+ * that the compiler may use vectors. */
 typedef struct sums {
     double xq, qq;
 } sums;
 
-static sums sums_of(const float *x, size_t n, float scale, bounds b) {
+static sums sums_of(const float *x, const float *weights, size_t n, float scale, bounds b) {
     const float inverse = 1 / scale;
     float xq[LANES] = {0}, qq[LANES] = {0};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES)
         for (size_t l = 0; l < LANES; l++) {
             float q = integer_of(x[i + l], inverse, b);
-            xq[l] += x[i + l] * q, qq[l] += q * q;
+            float hq = weights != NULL ? weights[i + l] * q : q;
+            xq[l] += x[i + l] * hq, qq[l] += q * hq;
         }
     sums s = {0, 0};
     for (; i < n; i++) {
         float q = integer_of(x[i], inverse, b);
-        s.xq += (double)(x[i] * q), s.qq += (double)(q * q);
+        float hq = weights != NULL ? weights[i] * q : q;
+        s.xq += (double)(x[i] * hq), s.qq += (double)(q * hq);
     }
     for (size_t l = 0; l < LANES; l++) s.xq += (double)xq[l], s.qq += (double)qq[l];
     return s;
 }
 
 /* The scale of least error; 0 for zeros. Negative ones are tried only with either_sign. */
-static float search_scale(const float *x, size_t n, bounds b, bool either_sign) {
+static float search_scale(const float *x, const float *weights, size_t n, bounds b, bool either_sign) {
     float greatest = greatest_magnitude(x, n), best = 0;
     double best_gain = -1;
     if (!(greatest >= least_scale)) return 0;
     for (int sign = 1; sign >= (either_sign ? -1 : 1); sign -= 2)
         for (int c = 0; c < CANDIDATES; c++) {
             float at = b.high * (1 + (float)c / (CANDIDATES - 1)); /* 7 to 14 of 4 bits */
-            sums s = sums_of(x, n, (float)sign * greatest / at, b);
+            sums s = sums_of(x, weights, n, (float)sign * greatest / at, b);
             if (!(s.qq > 0) || s.xq * s.xq / s.qq <= best_gain) continue;
             best_gain = s.xq * s.xq / s.qq;
             best = (float)(s.xq / s.qq);
@@ -91,9 +94,13 @@ static void store_integers(const float *x, size_t n, float scale, bounds b, int8
     for (size_t i = 0; i < n; i++) q[i] = (int8_t)integer_of(x[i], inverse, b);
 }
 
-static void rows_of_8(const float *row, size_t cols, int8_t *q, float *row_scale) {
+static float scale_of_8(const float *row, size_t cols) {
     float scale = greatest_magnitude(row, cols) / 127;
-    if (!(scale >= least_scale)) scale = least_scale;
+    return scale >= least_scale ? scale : least_scale;
+}
+
+static void rows_of_8(const float *row, size_t cols, int8_t *q, float *row_scale) {
+    float scale = scale_of_8(row, cols);
     *row_scale = scale;
     for (size_t i = 0; i < cols; i++) {
         double v = round((double)row[i] / (double)scale);
@@ -105,7 +112,7 @@ static bool float_blocks(sw_weight_form form, const float *row, size_t cols, int
                          uint16_t *block_scales) {
     bool fits = true;
     for (size_t i = 0; i < cols; i += form.block) {
-        float scale = form.four_bit ? search_scale(row + i, form.block, bounds_of(form), true)
+        float scale = form.four_bit ? search_scale(row + i, NULL, form.block, bounds_of(form), true)
                                     : greatest_magnitude(row + i, form.block) / 127;
         uint16_t half = sw_f32_to_f16(scale);
         fits = fits && (half & 0x7c00) != 0x7c00;
@@ -116,12 +123,13 @@ static bool float_blocks(sw_weight_form form, const float *row, size_t cols, int
 }
 
 /* Error less sum x^2 of a block with the scale; the step that has the least. */
-static double best_step(const float *x, size_t n, float row_scale, float wanted, bounds b, uint8_t *out) {
+static double best_step(const float *x, const float *weights, size_t n, float row_scale, float wanted,
+                        bounds b, uint8_t *out) {
     double best = INFINITY;
     float below = floorf(wanted / row_scale);
     for (float step = below; step <= below + 1; step++) {
         float clamped = step < 1 ? 1 : step > 16 ? 16 : step, scale = row_scale * clamped;
-        sums s = sums_of(x, n, scale, b);
+        sums s = sums_of(x, weights, n, scale, b);
         double error = (double)scale * ((double)scale * s.qq - 2 * s.xq);
         if (error >= best) continue;
         best = error;
@@ -130,13 +138,14 @@ static double best_step(const float *x, size_t n, float row_scale, float wanted,
     return best;
 }
 
-static void blockwise(sw_weight_form form, const float *row, size_t cols, int8_t *q, float *row_scale,
-                      uint8_t *steps, float *wanted) {
+/* The row scale; wanted [cols / block] gets the blocks' own. */
+static float blockwise_scale(sw_weight_form form, const float *row, const float *weights, size_t cols,
+                             float *wanted) {
     const bounds b = bounds_of(form);
     const size_t n = form.block;
     float largest = 0;
     for (size_t i = 0; i < cols; i += n) {
-        wanted[i / n] = search_scale(row + i, n, b, false);
+        wanted[i / n] = search_scale(row + i, weights != NULL ? weights + i : NULL, n, b, false);
         largest = fmaxf(largest, wanted[i / n]);
     }
     float best_scale = fmaxf(largest / 16, least_scale);
@@ -146,17 +155,32 @@ static void blockwise(sw_weight_form form, const float *row, size_t cols, int8_t
         double error = 0;
         for (size_t i = 0; i < cols; i += n) {
             uint8_t step;
-            error += best_step(row + i, n, scale, wanted[i / n], b, &step);
+            error +=
+                best_step(row + i, weights != NULL ? weights + i : NULL, n, scale, wanted[i / n], b, &step);
         }
         if (error < best) best = error, best_scale = scale;
     }
+    return best_scale;
+}
+
+static void blockwise(sw_weight_form form, const float *row, size_t cols, int8_t *q, float *row_scale,
+                      uint8_t *steps, float *wanted) {
+    const bounds b = bounds_of(form);
+    const size_t n = form.block;
+    *row_scale = blockwise_scale(form, row, NULL, cols, wanted);
     for (size_t i = 0; i < cols; i += n) {
         uint8_t *step = &steps[i / n];
         *step = 1;
-        best_step(row + i, n, best_scale, wanted[i / n], b, step);
-        store_integers(row + i, n, best_scale * (float)*step, b, q + i);
+        best_step(row + i, NULL, n, *row_scale, wanted[i / n], b, step);
+        store_integers(row + i, n, *row_scale * (float)*step, b, q + i);
     }
-    *row_scale = best_scale;
+}
+
+float sw_matrix_row_scale(sw_weight_form form, const float *row, const float *weights, size_t cols,
+                          float *scratch) {
+    if (form.scales == SW_SCALES_BLOCKWISE) return blockwise_scale(form, row, weights, cols, scratch);
+    if (!form.four_bit) return scale_of_8(row, cols);
+    return fmaxf(search_scale(row, weights, cols, bounds_of(form), false), least_scale);
 }
 
 bool sw_quantize_matrix_row(sw_weight_form form, const float *row, size_t cols, int8_t *q,
@@ -167,7 +191,7 @@ bool sw_quantize_matrix_row(sw_weight_form form, const float *row, size_t cols, 
     } else if (!form.four_bit) {
         rows_of_8(row, cols, q, scales.channel);
     } else {
-        *scales.channel = fmaxf(search_scale(row, cols, bounds_of(form), false), least_scale);
+        *scales.channel = sw_matrix_row_scale(form, row, NULL, cols, scratch);
         store_integers(row, cols, *scales.channel, bounds_of(form), q);
     }
     return true;

@@ -16,4 +16,9 @@ typedef struct sw_row_scales {
 bool sw_quantize_matrix_row(sw_weight_form form, const float *row, size_t cols, int8_t *q,
                             sw_row_scales scales, float *scratch);
 
+/* The channel scale of a row in a form that has one, where column i's squared error counts weights[i] times
+ * (NULL: once). scratch [cols]. */
+float sw_matrix_row_scale(sw_weight_form form, const float *row, const float *weights, size_t cols,
+                          float *scratch);
+
 #endif

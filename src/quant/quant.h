@@ -6,13 +6,29 @@
 #include "base/threads.h"
 #include "device/device.h"
 #include "graph/decoder.h"
+#include "quant/hessian.h"
+
+/* How weights become integers: enumerator, name. */
+#define SW_ROUNDINGS(X)                                                                                      \
+    X(SW_ROUND_NEAREST, "nearest") /* each by itself */                                                      \
+    X(SW_ROUND_GPTQ, "gptq")       /* so that the layer's output on the calibration text changes least */
+
+typedef enum sw_rounding {
+#define SW_ROUNDING_ENUM(id, name) id,
+    SW_ROUNDINGS(SW_ROUNDING_ENUM)
+#undef SW_ROUNDING_ENUM
+        SW_ROUNDING_COUNT
+} sw_rounding;
+
+bool sw_rounding_from_name(const char *name, sw_rounding *out);
 
 /* Constants whose names match have another type or form; * is any run of characters, also an empty one. */
 typedef struct sw_weight_rule {
     const char *match; /* "layer_*.down_proj" */
     sw_dtype type;
     sw_weight_form form; /* of SW_S8 */
-    const char *place;   /* in a recipe file, for messages; NULL: of a shipped recipe */
+    sw_rounding rounding;
+    const char *place; /* in a recipe file, for messages; NULL: of a shipped recipe */
 } sw_weight_rule;
 
 /* How a range follows from what calibration sees. */
@@ -57,6 +73,7 @@ typedef struct sw_recipe {
     float smooth;           /* strength of sw_smooth_model, 0 to 1, or SW_SMOOTH_SEARCH; 0: none */
     sw_range_method method; /* of ranges; SW_METHOD_DEFAULT is min-max */
     sw_weight_form form;    /* of weights in SW_S8 */
+    sw_rounding rounding;
     const sw_weight_rule *weight_rules;
     uint32_t n_weight_rules;
     const sw_activation_rule *activation_rules;
@@ -75,6 +92,8 @@ sw_code sw_recipe_load(sw_recipe *out, const char *name_or_file, unsigned kv_bit
 /* True where some ranges are more than least and greatest values: they serve no other recipe then. */
 bool sw_recipe_has_methods(const sw_recipe *recipe);
 const char *sw_range_method_name(sw_range_method_kind kind);
+/* What the recipe says of a constant. */
+sw_weight_rule sw_recipe_weight(const sw_recipe *recipe, const char *constant);
 
 /* True where some of its weights have scales of that kind. */
 bool sw_recipe_has_scales(const sw_recipe *recipe, sw_scales scales);
@@ -117,12 +136,20 @@ typedef struct sw_weight_cost {
     double signal, noise; /* sums of squares: of the file's values, of the differences from them */
 } sw_weight_cost;
 
+/* True where the file's own blocks are what the constant's form wants: they are taken as they are. */
+bool sw_weight_stays(const sw_tensor *t);
+
 /* One constant's values as its type, from its view in the checkpoint: data [sw_tensor_bytes(t)]. Fills the
  * encoding, or the form's scales (in the decoder's arena). t->data stays as it is: how long data lives is the
  * caller's affair. pool and cost may be NULL. Errors: SW_BAD_DATA (a value that isn't finite), SW_UNSUPPORTED
  * (beyond f16; rows that blocks don't divide), SW_INVALID_ARGUMENT (no view), SW_NO_MEMORY. */
 sw_code sw_quantize_constant(sw_decoder *decoder, sw_tensor *t, void *data, sw_pool *pool,
                              sw_weight_cost *cost, sw_error *err) SW_MUST_CHECK;
+
+/* The same, but an s8 matrix that doesn't stay is rounded by the factor of its inputs (gptq.h). NULL: to the
+ * nearest. Errors also: SW_INVALID_ARGUMENT (a factor of another size). */
+sw_code sw_round_constant(sw_decoder *decoder, sw_tensor *t, const sw_factor *factor, void *data,
+                          sw_pool *pool, sw_weight_cost *cost, sw_error *err) SW_MUST_CHECK;
 
 /* Costs of all matrices of a model, summed up by how the file stores them and what they became. */
 typedef struct sw_weight_costs {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/find_name.h"
+
 /* Forms of weights: scales, four bits, block. */
 #define ROWS_8         SW_SCALES_ROW, false, 0
 #define ROWS_4         SW_SCALES_ROW, true, 0
@@ -12,10 +14,10 @@
 #define FLOAT_BLOCKS_4 SW_SCALES_FLOAT_BLOCK, true, 32
 
 /* The head decides between tokens: 4 bits cost more there than anywhere. */
-static const sw_weight_rule head_rows_8[] = {{"lm_head", SW_S8, {ROWS_8}, NULL},
-                                             {"embedding", SW_S8, {ROWS_8}, NULL}};
-static const sw_weight_rule head_blocks_8[] = {{"lm_head", SW_S8, {BLOCKS_8}, NULL},
-                                               {"embedding", SW_S8, {BLOCKS_8}, NULL}};
+static const sw_weight_rule head_rows_8[] = {{"lm_head", SW_S8, {ROWS_8}, SW_ROUND_NEAREST, NULL},
+                                             {"embedding", SW_S8, {ROWS_8}, SW_ROUND_NEAREST, NULL}};
+static const sw_weight_rule head_blocks_8[] = {{"lm_head", SW_S8, {BLOCKS_8}, SW_ROUND_NEAREST, NULL},
+                                               {"embedding", SW_S8, {BLOCKS_8}, SW_ROUND_NEAREST, NULL}};
 
 /* Integers beside 8-bit K and V, or f16 throughout; then the weights' form and rules. */
 #define INTEGERS(name_, type, scales, rules, n_rules, ...)                                                   \
@@ -23,10 +25,10 @@ static const sw_weight_rule head_blocks_8[] = {{"lm_head", SW_S8, {BLOCKS_8}, NU
         .name = name_, .activation = type, .kv = SW_U8, .weight = SW_S8, .gamma = type, .form = {scales},    \
         .weight_rules = rules, .n_weight_rules = n_rules, __VA_ARGS__                                        \
     }
-#define FLOATS(name_, weight_, scales, rules, n_rules)                                                       \
+#define FLOATS(name_, weight_, scales, rules, n_rules, ...)                                                  \
     {                                                                                                        \
         .name = name_, .activation = SW_F16, .kv = SW_F16, .weight = weight_, .gamma = SW_F16,               \
-        .form = {scales}, .weight_rules = rules, .n_weight_rules = n_rules                                   \
+        .form = {scales}, .weight_rules = rules, .n_weight_rules = n_rules, __VA_ARGS__                      \
     }
 
 /* kv_bits: the default, then what else is allowed (0: nothing else). */
@@ -36,14 +38,27 @@ static const struct {
 } recipes[] = {
     {INTEGERS("16a8w", SW_U16, ROWS_8, NULL, 0, .rotate = true), 8, 16},
     {INTEGERS("8a8w", SW_U8, ROWS_8, NULL, 0, .rotate = true, .sink = true), 8, 0},
-    {INTEGERS("16a4w", SW_U16, ROWS_4, head_rows_8, 2, .rotate = true), 8, 16},
-    {INTEGERS("16a4w_block32", SW_U16, BLOCKS_4, head_rows_8, 2, .rotate = false), 8, 16},
-    {FLOATS("f16", SW_F16, ROWS_8, NULL, 0), 16, 0},
-    {FLOATS("f16a8w", SW_S8, ROWS_8, NULL, 0), 16, 0},
-    {FLOATS("f16a8w_block32", SW_S8, BLOCKS_8, NULL, 0), 16, 0},
-    {FLOATS("f16a4w_block32", SW_S8, FLOAT_BLOCKS_4, head_blocks_8, 2), 16, 0},
+    {INTEGERS("16a4w", SW_U16, ROWS_4, head_rows_8, 2, .rotate = true, .rounding = SW_ROUND_GPTQ), 8, 16},
+    {INTEGERS("16a4w_block32", SW_U16, BLOCKS_4, head_rows_8, 2, .rounding = SW_ROUND_GPTQ), 8, 16},
+    {FLOATS("f16", SW_F16, ROWS_8, NULL, 0, .rotate = false), 16, 0},
+    {FLOATS("f16a8w", SW_S8, ROWS_8, NULL, 0, .rotate = false), 16, 0},
+    {FLOATS("f16a8w_block32", SW_S8, BLOCKS_8, NULL, 0, .rotate = false), 16, 0},
+    {FLOATS("f16a4w_block32", SW_S8, FLOAT_BLOCKS_4, head_blocks_8, 2, .rounding = SW_ROUND_GPTQ), 16, 0},
 };
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
+
+static const char *const roundings[SW_ROUNDING_COUNT] = {
+#define SW_ROUNDING_NAME(id, name) [id] = name,
+    SW_ROUNDINGS(SW_ROUNDING_NAME)
+#undef SW_ROUNDING_NAME
+};
+
+bool sw_rounding_from_name(const char *name, sw_rounding *out) {
+    unsigned i;
+    if (!sw_find_name(roundings, SW_ROUNDING_COUNT, name, &i)) return false;
+    *out = (sw_rounding)i;
+    return true;
+}
 
 sw_code sw_recipe_find(sw_recipe *out, const char *name, unsigned kv_bits, sw_error *err) {
     char names[160] = "";

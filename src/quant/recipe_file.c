@@ -38,15 +38,20 @@ static sw_code read_activation(const reader *r, const sw_json *parent, const cha
     return sw_json_fail(&at, r->err, "is `%s`, wanted u8, u16 or f16", text);
 }
 
-/* "weight_bits": 4, 8 or 16 (f16); "scales": "row", "float_block" or "blockwise", with "block": 16, 32 or 64.
- * What isn't there stays; *there says whether any is. */
+/* "weight_bits": 4, 8 or 16 (f16); "scales": "row", "float_block" or "blockwise", with "block": 16, 32 or 64;
+ * "rounding": "nearest" or "gptq". What isn't there stays; *there says whether any is. */
 static sw_code read_weight(const reader *r, const sw_json *parent, sw_dtype *type, sw_weight_form *form,
-                           bool *there) {
+                           sw_rounding *rounding, bool *there) {
     sw_json bits = sw_json_find(parent, "weight_bits"), scales = sw_json_find(parent, "scales"),
-            block = sw_json_find(parent, "block");
+            block = sw_json_find(parent, "block"), how = sw_json_find(parent, "rounding");
     const char *text;
     uint32_t value;
-    *there = bits.value != NULL || scales.value != NULL || block.value != NULL;
+    *there = bits.value != NULL || scales.value != NULL || block.value != NULL || how.value != NULL;
+    if (how.value != NULL) {
+        SW_TRY(sw_json_text(&how, false, MAX_TEXT, &text, r->err));
+        if (!sw_rounding_from_name(text, rounding))
+            return sw_json_fail(&how, r->err, "is `%s`, wanted nearest or gptq", text);
+    }
     if (bits.value != NULL) {
         SW_TRY(sw_json_u32(&bits, 0, 64, &value, r->err));
         if (value != 4 && value != 8 && value != 16)
@@ -127,7 +132,7 @@ static sw_code read_smooth(const reader *r, const sw_json *at) {
 }
 
 static sw_code read_default(const reader *r, const sw_json *at) {
-    static const char *const keys[] = {"activation", "kv",   "weight_bits", "scales",    "block",
+    static const char *const keys[] = {"activation", "kv",   "weight_bits", "scales",    "block", "rounding",
                                        "rotate",     "sink", "smooth",      METHOD_KEYS, NULL};
     sw_recipe *recipe = r->recipe;
     bool weight;
@@ -135,7 +140,7 @@ static sw_code read_default(const reader *r, const sw_json *at) {
     SW_TRY(read_activation(r, at, "activation", &recipe->activation));
     recipe->gamma = recipe->activation;
     SW_TRY(read_activation(r, at, "kv", &recipe->kv));
-    SW_TRY(read_weight(r, at, &recipe->weight, &recipe->form, &weight));
+    SW_TRY(read_weight(r, at, &recipe->weight, &recipe->form, &recipe->rounding, &weight));
     sw_json rotate = sw_json_find(at, "rotate"), sink = sw_json_find(at, "sink"),
             smooth = sw_json_find(at, "smooth");
     if (rotate.value != NULL) SW_TRY(sw_json_bool(&rotate, &recipe->rotate, r->err));
@@ -146,11 +151,12 @@ static sw_code read_default(const reader *r, const sw_json *at) {
 
 static sw_code read_rule(const reader *r, const sw_json *at, sw_weight_rule *weights,
                          sw_activation_rule *activations) {
-    static const char *const keys[] = {"match",  "op",    "activation", "weight_bits",
-                                       "scales", "block", METHOD_KEYS,  NULL};
+    static const char *const keys[] = {"match", "op",       "activation", "weight_bits", "scales",
+                                       "block", "rounding", METHOD_KEYS,  NULL};
     sw_recipe *recipe = r->recipe;
     sw_json match = sw_json_find(at, "match"), op = sw_json_find(at, "op");
-    sw_weight_rule weight = {.match = "*", .type = recipe->weight, .form = recipe->form};
+    sw_weight_rule weight = {
+        .match = "*", .type = recipe->weight, .form = recipe->form, .rounding = recipe->rounding};
     sw_activation_rule activation = {.match = "*", .op = SW_OP_COUNT, .type = SW_DTYPE_COUNT};
     bool has_weight, has_activation;
     weight.place = activation.place = sw_arena_printf(r->arena, "$.rules[%zu]", at->index);
@@ -161,7 +167,7 @@ static sw_code read_rule(const reader *r, const sw_json *at, sw_weight_rule *wei
     SW_TRY(read_activation(r, at, "activation", &activation.type));
     SW_TRY(read_method(r, at, &activation.method));
     has_activation = activation.type != SW_DTYPE_COUNT || activation.method.kind != SW_METHOD_DEFAULT;
-    SW_TRY(read_weight(r, at, &weight.type, &weight.form, &has_weight));
+    SW_TRY(read_weight(r, at, &weight.type, &weight.form, &weight.rounding, &has_weight));
     if (op.value != NULL) {
         const char *text;
         SW_TRY(sw_json_text(&op, false, MAX_TEXT, &text, r->err));
@@ -171,8 +177,8 @@ static sw_code read_rule(const reader *r, const sw_json *at, sw_weight_rule *wei
     }
     if (!has_weight && !has_activation)
         return sw_json_fail(at, r->err,
-                            "changes nothing: wanted activation, observer, weight_bits, scales or "
-                            "block");
+                            "changes nothing: wanted activation, observer, weight_bits, scales, block "
+                            "or rounding");
     if (has_weight) weights[recipe->n_weight_rules++] = weight;
     if (has_activation) activations[recipe->n_activation_rules++] = activation;
     return SW_OK;

@@ -55,14 +55,19 @@ static void type_activation(const sw_recipe *recipe, sw_tensor *t, sw_op_type ma
     }
 }
 
+sw_weight_rule sw_recipe_weight(const sw_recipe *recipe, const char *constant) {
+    sw_weight_rule found = {
+        .match = "*", .type = recipe->weight, .form = recipe->form, .rounding = recipe->rounding};
+    for (uint32_t i = 0; i < recipe->n_weight_rules; i++)
+        if (sw_pattern_matches(recipe->weight_rules[i].match, constant)) found = recipe->weight_rules[i];
+    if (found.type != SW_S8) found.form = (sw_weight_form){0};
+    return found;
+}
+
 static void type_matrix(const sw_recipe *recipe, sw_tensor *constant) {
-    constant->form = recipe->form;
-    for (uint32_t i = 0; i < recipe->n_weight_rules; i++) {
-        if (!sw_pattern_matches(recipe->weight_rules[i].match, constant->name)) continue;
-        constant->dtype = recipe->weight_rules[i].type;
-        constant->form = recipe->weight_rules[i].form;
-    }
-    if (constant->dtype != SW_S8) constant->form = (sw_weight_form){0};
+    sw_weight_rule rule = sw_recipe_weight(recipe, constant->name);
+    constant->dtype = rule.type;
+    constant->form = rule.form;
 }
 
 /* Ranges of groups, then the scores' lower ends, then the mask's. */

@@ -9,15 +9,17 @@
 #include "base/f16.h"
 #include "device/border.h"
 #include "quant/encoding.h"
+#include "quant/gptq.h"
 #include "quant/matrix.h"
 #include "quant/observe.h"
 #include "quant/quant.h"
 
-enum { ROWS_A_TASK = 16, FILE_BLOCK = 32 };
+enum { ROWS_A_TASK = SW_GPTQ_ROWS, FILE_BLOCK = 32 };
 
 typedef struct job {
-    sw_tensor tensor; /* with the data and scales that are being made */
-    bool copy_blocks; /* the file's blocks are the form's */
+    sw_tensor tensor;        /* with the data and scales that are being made */
+    bool copy_blocks;        /* the file's blocks are the form's */
+    const sw_factor *factor; /* of the layer's inputs, or NULL: to the nearest */
     float *channel_scales;
     uint16_t *block_scales;
     uint8_t *block_steps;
@@ -65,13 +67,18 @@ static void add_cost(const job *j, const float *row, uint32_t cols, size_t r, fl
     j->signal[r] = signal, j->noise[r] = noise;
 }
 
+/* From row r on. */
+static sw_row_scales scales_of(const job *j, size_t r) {
+    const size_t blocks = j->tensor.form.block != 0 ? j->tensor.dims[1] / j->tensor.form.block : 0;
+    return (sw_row_scales){j->channel_scales != NULL ? j->channel_scales + r : NULL,
+                           j->block_scales != NULL ? j->block_scales + r * blocks : NULL,
+                           j->block_steps != NULL ? j->block_steps + r * blocks : NULL};
+}
+
 /* row and scratch [cols]. */
 static void quantize_matrix_row(job *j, float *row, uint32_t cols, size_t r, float *scratch) {
-    const size_t blocks = j->tensor.form.block != 0 ? cols / j->tensor.form.block : 0;
     int8_t *q = (int8_t *)j->data + r * cols;
-    sw_row_scales scales = {j->channel_scales != NULL ? j->channel_scales + r : NULL,
-                            j->block_scales != NULL ? j->block_scales + r * blocks : NULL,
-                            j->block_steps != NULL ? j->block_steps + r * blocks : NULL};
+    sw_row_scales scales = scales_of(j, r);
     if (j->copy_blocks) { /* finite: the file was checked when it was opened */
         sw_weight_row_blocks(j->tensor.weight, (uint32_t)r, q, scales.block);
         return;
@@ -115,6 +122,31 @@ static void quantize_rows(void *context, size_t begin, size_t end) {
     free(row);
 }
 
+/* Rows that share the work on the factor. */
+static void round_rows(void *context, size_t begin, size_t end) {
+    job *j = context;
+    const size_t cols = j->tensor.weight->cols;
+    float *rows = malloc(((size_t)ROWS_A_TASK + 1) * cols * sizeof *rows);
+    void *scratch = malloc(sw_gptq_scratch_bytes(j->factor));
+    if (!rows || !scratch) atomic_store(&j->no_memory, true);
+    for (size_t r = begin; rows && scratch && r < end; r += ROWS_A_TASK) {
+        size_t n = end - r < ROWS_A_TASK ? end - r : ROWS_A_TASK;
+        float min, max;
+        for (size_t i = 0; i < n; i++) sw_weight_row(j->tensor.weight, (uint32_t)(r + i), rows + i * cols);
+        if (!sw_range_of_values(rows, n * cols, &min, &max)) {
+            atomic_store(&j->not_finite, true);
+            break;
+        }
+        if (!sw_gptq_rows(j->tensor.form, j->factor, rows, n, (int8_t *)j->data + r * cols, scales_of(j, r),
+                          scratch))
+            atomic_store(&j->too_large, true);
+        for (size_t i = 0; i < n && j->signal != NULL; i++)
+            add_cost(j, rows + i * cols, (uint32_t)cols, r + i, rows + ROWS_A_TASK * cols);
+    }
+    free(rows);
+    free(scratch);
+}
+
 /* The one encoding of a quantized constant without scales for its rows: a norm's vector. */
 static sw_code encode_vector(sw_tensor *t, sw_error *err) {
     const sw_weight *w = t->weight;
@@ -133,7 +165,7 @@ static sw_code encode_vector(sw_tensor *t, sw_error *err) {
 }
 
 /* Q4_0 fits 8 bits as well as 4. */
-static bool has_form_of_file(const sw_tensor *t) {
+bool sw_weight_stays(const sw_tensor *t) {
     return t->form.scales == SW_SCALES_FLOAT_BLOCK && t->form.block == FILE_BLOCK &&
            (t->weight->storage == SW_STORE_Q4_0 ||
             (t->weight->storage == SW_STORE_Q8_0 && !t->form.four_bit));
@@ -144,11 +176,15 @@ static sw_code quantize(sw_decoder *decoder, job *j, sw_pool *pool, sw_error *er
     const sw_weight *w = t->weight;
     if (t->dtype == SW_S8) {
         SW_TRY(make_scales(decoder, j, err));
-        j->copy_blocks = has_form_of_file(t);
+        j->copy_blocks = sw_weight_stays(t);
     } else if (sw_dtype_quantized(t->dtype)) {
         SW_TRY(encode_vector(t, err));
     }
-    sw_pool_for(pool, w->rows, ROWS_A_TASK, quantize_rows, j);
+    bool round = j->factor != NULL && t->dtype == SW_S8 && !j->copy_blocks;
+    if (round && j->factor->n != w->cols)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: has rows of %u, but its input has %zu values", t->name,
+                       w->cols, j->factor->n);
+    sw_pool_for(pool, w->rows, ROWS_A_TASK, round ? round_rows : quantize_rows, j);
     if (atomic_load(&j->no_memory)) return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for rows", t->name);
     if (atomic_load(&j->not_finite))
         return SW_FAIL(err, SW_BAD_DATA, "%s (%s): has a value that is infinite or no number", t->name,
@@ -162,11 +198,16 @@ static sw_code quantize(sw_decoder *decoder, job *j, sw_pool *pool, sw_error *er
 
 sw_code sw_quantize_constant(sw_decoder *decoder, sw_tensor *t, void *data, sw_pool *pool,
                              sw_weight_cost *cost, sw_error *err) {
+    return sw_round_constant(decoder, t, NULL, data, pool, cost, err);
+}
+
+sw_code sw_round_constant(sw_decoder *decoder, sw_tensor *t, const sw_factor *factor, void *data,
+                          sw_pool *pool, sw_weight_cost *cost, sw_error *err) {
     const sw_weight *w = t->weight;
     if (!w || w->cols == 0 || (uint64_t)w->rows * w->cols != sw_tensor_elements(t) || t->dtype == SW_I32 ||
         (t->dtype == SW_S8 && (t->rank != 2 || t->dims[1] != w->cols)))
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: has no weight of its size in the checkpoint", t->name);
-    job j = {.tensor = *t, .data = data};
+    job j = {.tensor = *t, .factor = factor, .data = data};
     j.tensor.data = data;
     double *sums = NULL;
     if (cost && t->dtype == SW_S8) {

@@ -194,7 +194,17 @@ static void files(void **state) {
     assert_int_equal(load("{\"default\": {\"smooth\": \"search\"}}", 0, &r), SW_OK);
     assert_true(r.smooth == SW_SMOOTH_SEARCH);
 
+    const char *rounding = "{\"default\": {\"rounding\": \"gptq\"}, \"rules\": ["
+                           " {\"match\": \"layer_1.*\", \"rounding\": \"nearest\"},"
+                           " {\"match\": \"*.down_proj\", \"weight_bits\": 4}]}";
+    if (load(rounding, 0, &r) != SW_OK) fail_msg("%s", err.message);
+    assert_int_equal(sw_recipe_weight(&r, "layer_0.q_proj").rounding, SW_ROUND_GPTQ);
+    assert_int_equal(sw_recipe_weight(&r, "layer_1.q_proj").rounding, SW_ROUND_NEAREST);
+    assert_int_equal(sw_recipe_weight(&r, "layer_1.down_proj").rounding, SW_ROUND_GPTQ); /* the default's */
+    assert_true(sw_recipe_weight(&r, "layer_1.down_proj").form.four_bit);
+
     assert_int_equal(load("{}", 0, &r), SW_OK); /* 16a8w by another name */
+    assert_int_equal(r.rounding, SW_ROUND_NEAREST);
     assert_int_equal(r.activation, SW_U16);
     assert_int_equal(r.kv, SW_U8);
     assert_int_equal(load("{}", 16, &r), SW_OK);
@@ -263,6 +273,7 @@ static void bad_files(void **state) {
         {"{\"default\": {\"activation\": \"s8\"}}", "$.default.activation: is `s8`, wanted u8, u16 or f16"},
         {"{\"default\": {\"weight_bits\": 2}}", "$.default.weight_bits: is 2, wanted 4, 8, or 16"},
         {"{\"default\": {\"scales\": \"tensor\"}}", "is `tensor`, wanted row, float_block or blockwise"},
+        {"{\"default\": {\"rounding\": \"up\"}}", "$.default.rounding: is `up`, wanted nearest or gptq"},
         {"{\"default\": {\"block\": 32}}", "has a block, but a scale a row"},
         {"{\"default\": {\"scales\": \"blockwise\"}}", "but no block: wanted 16, 32 or 64"},
         {"{\"default\": {\"scales\": \"blockwise\", \"block\": 48}}", "is 48, wanted 16, 32 or 64"},
