@@ -63,6 +63,17 @@ static double ratio(const sw_evaluation *e) {
     return sw_score_perplexity(&e->quantized) / sw_score_perplexity(&e->exact);
 }
 
+/* What a recipe of integers lacks of what brings 8 bits near the float model. */
+static const char *unused(const sw_recipe *recipe) {
+    if (!sw_dtype_quantized(recipe->activation)) return "";
+    if (!recipe->sink) return "\"sink\": true in a recipe file, or ";
+    if (recipe->activation == SW_U8 && recipe->smooth == 0)
+        return "\"smooth\": \"search\" in a recipe file, or ";
+    if (recipe->activation == SW_U8 && !sw_recipe_has_methods(recipe))
+        return "\"observer\": \"mse\" in a recipe file, or ";
+    return "";
+}
+
 /* What has more bits than the recipe, by what most likely lacks them. */
 static const char *wider(const sw_recipe *recipe) {
     if (recipe->activation == SW_U8) return "--quant 16a8w, or ";
@@ -76,11 +87,12 @@ static const char *wider(const sw_recipe *recipe) {
 static void warn(const sw_evaluation *e, const sw_recipe *recipe) {
     double r = ratio(e);
     if (r <= SW_PERPLEXITY_RATIO_BOUND) return; /* NaN warns */
-    sw_log(SW_LOG_WARN,
-           "%s has %.2f times the float model's perplexity, above the bound of %.1f: expect worse text; try "
-           "%s--calib_text with text like what the model will read; `spillway eval --sqnr` shows where it is "
-           "lost",
-           recipe->name, r, SW_PERPLEXITY_RATIO_BOUND, wider(recipe));
+    sw_log(
+        SW_LOG_WARN,
+        "%s has %.2f times the float model's perplexity, above the bound of %.1f: expect worse text; try "
+        "%s%s--calib_text with text like what the model will read; `spillway eval --sqnr` shows where it is "
+        "lost",
+        recipe->name, r, SW_PERPLEXITY_RATIO_BOUND, unused(recipe), wider(recipe));
 }
 
 void sw_evaluation_report(const sw_evaluation *e, const sw_recipe *recipe) {

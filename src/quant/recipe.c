@@ -37,7 +37,9 @@ static const struct {
     unsigned kv_bits, other_kv_bits;
 } recipes[] = {
     {INTEGERS("16a8w", SW_U16, ROWS_8, NULL, 0, .rotate = true), 8, 16},
-    {INTEGERS("8a8w", SW_U8, ROWS_8, NULL, 0, .rotate = true, .sink = true), 8, 0},
+    {INTEGERS("8a8w", SW_U8, ROWS_8, NULL, 0, .rotate = true, .sink = true, .smooth = SW_SMOOTH_SEARCH,
+              .method = {SW_METHOD_MSE, 0}),
+     8, 0},
     {INTEGERS("16a4w", SW_U16, ROWS_4, head_rows_8, 2, .rotate = true, .rounding = SW_ROUND_GPTQ), 8, 16},
     {INTEGERS("16a4w_block32", SW_U16, BLOCKS_4, head_rows_8, 2, .rounding = SW_ROUND_GPTQ), 8, 16},
     {FLOATS("f16", SW_F16, ROWS_8, NULL, 0, .rotate = false), 16, 0},
