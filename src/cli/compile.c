@@ -20,6 +20,7 @@
 #include "quant/ranges_json.h"
 #include "quant/sink.h"
 #include "soc/soc.h"
+#include "soc/spill_fill.h"
 
 typedef struct job {
     const sw_options *options;
@@ -327,6 +328,15 @@ static sw_code add_tokenizer_part(job *j, const char *name, json_writer *writer,
     return code;
 }
 
+/* What a load will ask for. */
+static void log_spill_fill(const sw_manifest *m) {
+    char label[SW_GRAPH_LABEL_BYTES] = "", line[SW_SPILL_FILL_LINE_BYTES];
+    for (uint32_t i = 0; i < m->n_graphs && label[0] == '\0'; i++)
+        if (m->graphs[i].spill_fill_bytes == m->spill_fill_buffer_bytes)
+            sw_manifest_graph_label(m, &m->graphs[i], label);
+    sw_log(SW_LOG_DEBUG, "%s", sw_spill_fill_line(m->spill_fill_buffer_bytes, m->n_shards, label, line));
+}
+
 static sw_code write_bundle(job *j, sw_error *err) {
     SW_TRY(add_tokenizer_part(j, "tokenizer.json", sw_tokenizer_write_json, err));
     SW_TRY(add_tokenizer_part(j, "tokenizer_config.json", sw_tokenizer_write_config, err));
@@ -334,8 +344,7 @@ static sw_code write_bundle(job *j, sw_error *err) {
     m->compile_seconds = (double)(sw_now_us() - j->start_us) / 1e6;
     m->peak_memory_bytes = sw_peak_memory_bytes();
     SW_TRY(sw_bundle_writer_commit(j->writer, m, err));
-    sw_log(SW_LOG_DEBUG, "%s mode: a load will ask for one spill-fill buffer of %llu bytes",
-           sw_model_mode_name(m->mode), (unsigned long long)m->spill_fill_buffer_bytes);
+    log_spill_fill(m);
     return SW_OK;
 }
 

@@ -5,12 +5,11 @@
  * object again makes it the same way. */
 #include "qnn/context.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "qnn/error.h"
+#include "qnn/ticker.h"
 
 enum { MAX_GRAPH_OPTIONS = 3 };
 
@@ -146,53 +145,6 @@ sw_code sw_qnn_graph_create(sw_qnn_context *context, const char *name, const sw_
     return SW_OK;
 }
 
-/* Shows the time while the library is busy. The percentages that it logs are no measure: they stay at 0 for
- * nine tenths of the time. */
-typedef struct ticker {
-    sw_progress bar;
-    char label[64];
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool done, running;
-} ticker;
-
-static void *tick(void *argument) {
-    ticker *t = argument;
-    pthread_mutex_lock(&t->lock);
-    while (!t->done) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 200000000;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
-        pthread_cond_timedwait(&t->wake, &t->lock, &until);
-        if (!t->done) sw_progress_update(&t->bar, 0);
-    }
-    pthread_mutex_unlock(&t->lock);
-    return NULL;
-}
-
-static void ticker_start(ticker *t, const char *name) {
-    *t = (ticker){.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
-    snprintf(t->label, sizeof t->label, "compile %s", name);
-    sw_progress_start(&t->bar, t->label, 0);
-    t->running = t->bar.active && pthread_create(&t->thread, NULL, tick, t) == 0;
-}
-
-static void ticker_stop(ticker *t) {
-    if (t->running) {
-        pthread_mutex_lock(&t->lock);
-        t->done = true;
-        pthread_cond_signal(&t->wake);
-        pthread_mutex_unlock(&t->lock);
-        pthread_join(t->thread, NULL);
-    }
-    sw_progress_end(&t->bar);
-}
-
 /* The op with the tensor of exactly that many bytes, or else with the largest one. */
 static const char *guess_op(const sw_graph *graph, uint64_t wanted) {
     const char *best = "";
@@ -233,12 +185,14 @@ static sw_code fail_vtcm(const sw_qnn_graph *graph, const sw_qnn_capture *seen, 
 
 sw_code sw_qnn_graph_finalize(sw_qnn_context *context, sw_qnn_graph *graph, sw_error *err) {
     sw_qnn_log_reset();
-    ticker bar;
-    ticker_start(&bar, graph->name);
+    char label[SW_TICKER_LABEL_BYTES];
+    snprintf(label, sizeof label, "compile %.40s", graph->name);
+    sw_ticker bar;
+    sw_ticker_start(&bar, label);
     uint64_t start = sw_now_us();
     Qnn_ErrorHandle_t e = context->qnn->library->htp->core.graphFinalize(graph->handle, NULL, NULL);
     graph->finalize_seconds = (double)(sw_now_us() - start) / 1e6;
-    ticker_stop(&bar);
+    sw_ticker_stop(&bar);
     sw_qnn_capture seen;
     sw_qnn_log_captured(&seen);
     if (e != 0 && seen.vtcm_wanted > 0) return fail_vtcm(graph, &seen, e, err);

@@ -1,10 +1,14 @@
 /* device.c: the HTP emulator behind device.h. A program is a context with one graph, prepared in this process
  * and run there: the library can't load a shared-weights or SLC binary back on a PC. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "qnn/error.h"
 #include "qnn/htp.h"
+#include "qnn/ticker.h"
 
 typedef struct htp_device {
     sw_device base;
@@ -117,8 +121,20 @@ static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding
         SW_TRY(set_buffer(t, outputs[i].data, &p->outputs[i], err));
     }
     sw_qnn_log_reset();
+    /* A step takes seconds. The time would wipe a reply that streams to the same terminal. */
+    bool shown = isatty(STDOUT_FILENO) == 0;
+    char label[SW_TICKER_LABEL_BYTES];
+    sw_ticker bar;
+    int n = snprintf(label, sizeof label, "emulator: %.24s", graph->name);
+    if (graph->end_layer > graph->begin_layer) /* not one that is an op alone */
+        snprintf(label + n, sizeof label - (size_t)n, ", layers %u to %u", graph->begin_layer,
+                 graph->end_layer - 1);
+    if (shown) sw_ticker_start(&bar, label);
+    uint64_t start = sw_now_us();
     Qnn_ErrorHandle_t e = p->context.qnn->library->htp->core.graphExecute(
         p->lowered.graph.handle, p->inputs, graph->n_inputs, p->outputs, graph->n_outputs, NULL, NULL);
+    if (shown) sw_ticker_stop(&bar);
+    sw_log(SW_LOG_VERBOSE, "%s: %.2f s", label, (double)(sw_now_us() - start) / 1e6);
     return e == 0 ? SW_OK : sw_qnn_fail(err, e, "running graph %s on the emulator", graph->name);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "qnn/error.h"
+#include "soc/spill_fill.h"
 
 uint64_t sw_htp_largest_spill(const sw_htp_binary *binaries, uint32_t n, uint32_t *shard,
                               const char **graph) {
@@ -23,29 +24,16 @@ uint64_t sw_htp_largest_spill(const sw_htp_binary *binaries, uint32_t n, uint32_
     return largest;
 }
 
-/* 1,835,008 */
-static const char *grouped_digits(uint64_t value, char out[32]) {
-    char digits[24];
-    int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)value), at = 0;
-    for (int i = 0; i < n; i++) {
-        if (i > 0 && (n - i) % 3 == 0) out[at++] = ',';
-        out[at++] = digits[i];
-    }
-    out[at] = '\0';
-    return out;
-}
-
 static uint64_t log_largest_spill(const sw_htp_binary *binaries, uint32_t n) {
     uint32_t shard = 0;
-    const char *graph = "", *s = n == 1 ? "" : "s";
-    char bytes[32], label[32] = "";
+    const char *graph = "";
+    char label[128], line[SW_SPILL_FILL_LINE_BYTES];
     uint64_t largest = sw_htp_largest_spill(binaries, n, &shard, &graph);
-    if (n > 1) snprintf(label, sizeof label, "shard %u ", shard);
-    if (largest == 0)
-        sw_log(SW_LOG_DEBUG, "spill-fill buffer: none for %u context%s: no graph spills", n, s);
+    if (n > 1)
+        snprintf(label, sizeof label, "shard %u %.99s", shard, graph);
     else
-        sw_log(SW_LOG_DEBUG, "spill-fill buffer: %s B for %u context%s, largest: %s%s",
-               grouped_digits(largest, bytes), n, s, label, graph);
+        snprintf(label, sizeof label, "%.99s", graph);
+    sw_log(SW_LOG_DEBUG, "%s", sw_spill_fill_line(largest, n, label, line));
     return largest;
 }
 
