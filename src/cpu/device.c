@@ -90,6 +90,7 @@ static sw_code run_step(sw_program *p, const sw_step *step, sw_error *err) {
 /* One step an op, every tensor seen while it lives. */
 static sw_code run_observed(sw_program *p, sw_observer *observer, void *context, sw_error *err) {
     const sw_graph *graph = p->graph;
+    SW_TRY(sw_program_prepare_observed(p, err));
     for (uint32_t t = 0; t < graph->n_tensors; t++)
         if (graph->tensors[t]->kind == SW_TENSOR_NATIVE) p->values[t] = NULL;
     for (uint32_t i = 0; i < graph->n_ops; i++) {

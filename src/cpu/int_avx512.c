@@ -49,12 +49,6 @@ INLINE __m128i totals(__m512i a, __m512i b, __m512i c, __m512i d) {
     return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-/* 64 values of w from term t on; zeros past k. */
-INLINE __m512i load_bytes(const int8_t *w, size_t t, size_t k) {
-    if (t + LANES <= k) return _mm512_loadu_si512(w + t);
-    return _mm512_maskz_loadu_epi8((__mmask64)-1 >> (LANES - (k - t)), w + t);
-}
-
 INLINE __m512i load_nibbles(const uint8_t *w, size_t t) {
     const __m512i both =
         _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)(w + t / 2)));
@@ -63,30 +57,30 @@ INLINE __m512i load_nibbles(const uint8_t *w, size_t t) {
 }
 
 /* n_w rows of w, n_x rows of x of `planes` planes; all three are constants at each call. One row of w after
- * the other, so that memory is read in its order; ahead of it, since the processor's own prefetch ends with a
- * page.
- */
-enum { PREFETCH = 2048 };
-
+ * the other, so that memory is read in its order. */
 INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, const bool nibbles,
-                     const uint8_t *x, const void *w, size_t w_stride, uint8_t flip, size_t k, int32_t *out,
-                     size_t out_stride) {
+                     const uint8_t *x, const void *w, size_t w_stride, const bool flip, size_t k,
+                     int32_t *out, size_t out_stride) {
     __m512i sums[3 * 2][4], x_sums[3 * 2];
-    const __m512i flips = _mm512_set1_epi8((char)flip);
+    const __m512i flips = _mm512_set1_epi8((char)0x80);
     const size_t plane = plane_bytes(k), step = (3 - planes) * plane; /* a u8 row has an empty plane */
     UNROLL for (size_t p = 0; p < 6; p++) {
         UNROLL for (size_t j = 0; j < 4; j++) sums[p][j] = _mm512_setzero_si512();
     }
     UNROLL for (size_t j = 0; j < n_w; j++) {
         const char *row = (const char *)w + j * w_stride;
-        for (size_t t = 0; t < k; t += LANES) {
-            _mm_prefetch(row + (nibbles ? t / 2 : t) + PREFETCH, _MM_HINT_T0);
-            const __m512i q = nibbles
-                                  ? load_nibbles((const uint8_t *)row, t) /* flips past the end meet zeros */
-                                  : _mm512_xor_si512(load_bytes((const int8_t *)row, t, k), flips);
+        size_t t = 0;
+        for (; nibbles ? t < k : t + LANES <= k; t += LANES) {
+            __m512i q = nibbles ? load_nibbles((const uint8_t *)row, t) : _mm512_loadu_si512(row + t);
+            if (flip) q = _mm512_xor_si512(q, flips);
             UNROLL for (size_t p = 0; p < n_x * planes; p++) sums[p][j] =
                 _mm512_dpbusd_epi32(sums[p][j], _mm512_load_si512(x + p * step + t), q);
         }
+        if (t >= k) continue;
+        __m512i q = _mm512_maskz_loadu_epi8((__mmask64)-1 >> (LANES - (k - t)), row + t);
+        if (flip) q = _mm512_xor_si512(q, flips); /* what is past the end meets zeros of x */
+        UNROLL for (size_t p = 0; p < n_x * planes; p++) sums[p][j] =
+            _mm512_dpbusd_epi32(sums[p][j], _mm512_load_si512(x + p * step + t), q);
     }
     for (size_t p = 0; nibbles && p < n_x * planes; p++) { /* nibbles are 8 too high */
         x_sums[p] = _mm512_setzero_si512();
@@ -111,7 +105,7 @@ INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, co
 }
 
 INLINE void dot_rows(const size_t n_x, const size_t planes, const bool nibbles, const uint8_t *x, size_t n_w,
-                     const void *w, size_t w_stride, uint8_t flip, size_t k, int32_t *out,
+                     const void *w, size_t w_stride, const bool flip, size_t k, int32_t *out,
                      size_t out_stride) {
     size_t j = 0;
     for (; j + 4 <= n_w; j += 4)
@@ -122,8 +116,8 @@ INLINE void dot_rows(const size_t n_x, const size_t planes, const bool nibbles, 
                  out_stride);
 }
 
-INLINE void dot_any(const bool nibbles, size_t n_x, const uint8_t *x, bool wide, size_t n_w, size_t k,
-                    const void *w, size_t w_stride, uint8_t flip, int32_t *out, size_t out_stride) {
+INLINE void dot_any(const bool nibbles, const bool flip, size_t n_x, const uint8_t *x, bool wide, size_t n_w,
+                    size_t k, const void *w, size_t w_stride, int32_t *out, size_t out_stride) {
     const size_t bytes = sw_int_x_bytes(k);
     while (n_x > 0) {
         const size_t n = n_x >= 3 ? 3 : 1;
@@ -142,13 +136,16 @@ INLINE void dot_any(const bool nibbles, size_t n_x, const uint8_t *x, bool wide,
 static void dot(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const int8_t *w, size_t w_stride,
                 uint8_t flip, const int32_t *w_sums, int32_t *out, size_t out_stride) {
     (void)w_sums;
-    dot_any(false, n_x, x, wide, n_w, k, w, w_stride, flip, out, out_stride);
+    if (flip != 0)
+        dot_any(false, true, n_x, x, wide, n_w, k, w, w_stride, out, out_stride);
+    else
+        dot_any(false, false, n_x, x, wide, n_w, k, w, w_stride, out, out_stride);
 }
 
 static void dot_nibbles(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const uint8_t *w,
                         const int32_t *w_sums, int32_t *out, size_t out_stride) {
     (void)w_sums;
-    dot_any(true, n_x, x, wide, n_w, k, w, sw_nibbles_bytes(k), 0, out, out_stride);
+    dot_any(true, false, n_x, x, wide, n_w, k, w, sw_nibbles_bytes(k), out, out_stride);
 }
 
 static void row_sums(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int32_t *out) {

@@ -115,6 +115,19 @@ static sw_code plan_natives(sw_program *p, const uint32_t *first_use, sw_arena *
     return SW_OK;
 }
 
+static sw_code prepare_step(sw_program *p, sw_step *step, sw_error *err) {
+    if (step->kernel->prepare != NULL && step->kernel->prepare(&step->call, &p->arena, err) != SW_OK)
+        return sw_error_prefix(err, "op %s", step->call.op->name);
+    return SW_OK;
+}
+
+sw_code sw_program_prepare_observed(sw_program *p, sw_error *err) {
+    for (uint32_t i = 0; i < p->graph->n_ops && !p->observable; i++)
+        if (p->steps[i].for_observers) SW_TRY(prepare_step(p, &p->steps[i], err));
+    p->observable = true;
+    return SW_OK;
+}
+
 /* Constants are in place from here on; each kernel prepares, and the largest wish for scratch is met. */
 static sw_code prepare(sw_program *p, sw_error *err) {
     size_t scratch_bytes = 0;
@@ -125,8 +138,7 @@ static sw_code prepare(sw_program *p, sw_error *err) {
                 step->call.in_data[j] = step->call.in[j]->data;
                 p->values[step->call.op->inputs[j]] = step->call.in[j]->data;
             }
-        if (step->kernel->prepare != NULL && step->kernel->prepare(&step->call, &p->arena, err) != SW_OK)
-            return sw_error_prefix(err, "op %s", step->call.op->name);
+        if (!step->for_observers) SW_TRY(prepare_step(p, step, err));
         size_t wish = step->kernel->scratch_bytes != NULL ? step->kernel->scratch_bytes(&step->call) : 0;
         if (wish > scratch_bytes) scratch_bytes = wish;
     }

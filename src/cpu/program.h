@@ -11,9 +11,10 @@
 
 typedef struct sw_step {
     const sw_kernel *kernel;
-    sw_op_call call; /* pointers are set at each execute */
-    uint32_t index;  /* of the op in the graph */
-    bool hands_on;   /* its output is its input, in place */
+    sw_op_call call;    /* pointers are set at each execute */
+    uint32_t index;     /* of the op in the graph */
+    bool hands_on;      /* its output is its input, in place */
+    bool for_observers; /* not run without one, and prepared when the first comes */
 } sw_step;
 
 struct sw_program {
@@ -21,6 +22,7 @@ struct sw_program {
     const sw_graph *graph; /* borrowed */
     sw_pool *pool;         /* borrowed */
     sw_step *steps;        /* [n_ops] one an op: what an observer sees */
+    bool observable;       /* sw_program_prepare_observed was there */
     sw_step **run;         /* [n_run] what is run without one: cpu/fuse.h */
     uint32_t n_run;
     void *scratch; /* as large as the hungriest kernel's need, aligned to 64 */
@@ -43,6 +45,9 @@ sw_code sw_op_call_init(sw_op_call *call, const sw_graph *graph, const sw_op *op
                         sw_error *err) SW_MUST_CHECK;
 
 /* Errors: SW_INVALID_ARGUMENT (a graph that can't be executed in its order), SW_UNSUPPORTED, SW_NO_MEMORY. */
+/* Prepares the steps that only an observer's run has. Errors: SW_NO_MEMORY, the kernels'. */
+sw_code sw_program_prepare_observed(sw_program *program, sw_error *err) SW_MUST_CHECK;
+
 sw_code sw_program_load(sw_program **out, const sw_graph *graph, sw_pool *pool, sw_error *err) SW_MUST_CHECK;
 void sw_program_unload(sw_program *program); /* NULL is allowed */
 

@@ -26,14 +26,18 @@ static int32_t times(int32_t a, int32_t b) {
     return (a * b + (1 << 14)) >> 15;
 }
 
-/* Sigmoid of 15 fraction bits, 0..32767. x = d * scale. */
-static int32_t sigmoid_q15(int32_t d, float scale) {
+/* 2^16 at |x| = 32/3, for x = d * scale: a multiplier of d with 15 bits, less for small scales. */
+static double tanh_steps(float scale) {
     int exponent;
-    const double steps = 6144 * (double)scale; /* 2^16 at |x| = 32/3 */
+    const double steps = 6144 * (double)scale;
     frexp(steps, &exponent);
-    const int bits = exponent < 0 ? 15 : 15 - exponent; /* a multiplier of 15 bits, less for small scales */
-    const double multiplier = floor(ldexp(steps, bits) + 0.5);
-    const int32_t size = sw_floor_saturated(ldexp(abs(d) * multiplier, -bits), 65535);
+    const int bits = exponent < 0 ? 15 : 15 - exponent;
+    return ldexp(floor(ldexp(steps, bits) + 0.5), -bits);
+}
+
+/* Sigmoid of 15 fraction bits, 0..32767. steps: tanh_steps of d's scale; the product is exact. */
+static int32_t sigmoid_q15(int32_t d, double steps) {
+    const int32_t size = sw_floor_saturated(abs(d) * steps, 65535);
     const uint32_t v = 65535 - (uint32_t)size;
     const int32_t square = (int32_t)(v * v >> 16), rest = square & 4095;
     const int16_t *c = tanh_segments[square >> 12];
@@ -78,19 +82,29 @@ bool sw_quantized_sigmoid_matches(const sw_op_call *call) {
     return table_matches(call, 0);
 }
 
-sw_code sw_quantized_sigmoid_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+static void fill_sigmoid(void *context, size_t begin, size_t end) {
+    const sw_op_call *call = context;
     const sw_tensor *x = call->in[0], *y = call->out;
     const int32_t max = sw_dtype_max(y->dtype);
-    void *table = new_table(call, arena, err);
-    if (table == NULL) return SW_NO_MEMORY;
-    for (int32_t q = 0; q <= max; q++) {
-        const int32_t d = q + x->encoding.offset;
-        const double value = y->dtype == SW_U16 ? ldexp(sigmoid_q15(d, x->encoding.scale), -15)
+    const double steps = tanh_steps(x->encoding.scale);
+    for (size_t q = begin; q < end; q++) {
+        const int32_t d = (int32_t)q + x->encoding.offset;
+        const double value = y->dtype == SW_U16 ? sigmoid_q15(d, steps) * 0x1p-15
                                                 : exact_sigmoid(d * (double)x->encoding.scale);
-        sw_store_unsigned(table, y->dtype, (size_t)q,
+        sw_store_unsigned(call->prepared, y->dtype, q,
                           sw_half_up_saturated(value / y->encoding.scale, y->encoding.offset, max));
     }
+}
+
+/* Every input value's output, by all threads. */
+static sw_code fill_table(sw_op_call *call, sw_pool_body *fill, sw_arena *arena, sw_error *err) {
+    if (new_table(call, arena, err) == NULL) return SW_NO_MEMORY;
+    sw_pool_for(call->pool, (size_t)sw_dtype_max(call->out->dtype) + 1, ELEMENTS_PER_RANGE, fill, call);
     return SW_OK;
+}
+
+sw_code sw_quantized_sigmoid_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    return fill_table(call, fill_sigmoid, arena, err);
 }
 
 void sw_quantized_sigmoid_run(const sw_op_call *call) {
@@ -103,28 +117,31 @@ bool sw_quantized_silu_matches(const sw_op_call *call) {
 
 /* Whatever the encoding of the Sigmoid between. u16: the product's rule of cpu/product.h with the sigmoid as
  * 65536ths, but rounded to eighths, and a bias rounded to single precision. */
-sw_code sw_quantized_silu_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+static void fill_silu(void *context, size_t begin, size_t end) {
+    const sw_op_call *call = context;
     const sw_tensor *x = call->in[call->silu_input - 1], *y = call->out;
     const int32_t max = sw_dtype_max(y->dtype), offset = y->encoding.offset;
     const float scale = x->encoding.scale, ratio = scale / 65536 * (1 / y->encoding.scale);
+    const double steps = tanh_steps(scale);
     sw_product p = sw_product_of(ratio, x->encoding.offset, 0);
     p.bias = (int64_t)(float)p.bias;
     const int64_t share = sw_product_round(p.bias * p.multiplier);
-    void *table = new_table(call, arena, err);
-    if (table == NULL) return SW_NO_MEMORY;
-    for (int32_t q = 0; q <= max; q++) {
-        const int32_t d = q + x->encoding.offset;
+    for (size_t q = begin; q < end; q++) {
+        const int32_t d = (int32_t)q + x->encoding.offset;
         int32_t result;
         if (y->dtype == SW_U16 && sw_product_fits(ratio)) {
-            const int64_t product = (int64_t)d * 2 * sigmoid_q15(d, scale) + p.bias;
+            const int64_t product = (int64_t)d * 2 * sigmoid_q15(d, steps) + p.bias;
             result = sw_product_store(sw_product_round(product * p.multiplier) - share, offset, max);
         } else {
             const double v = d * (double)scale;
             result = sw_half_up_saturated(v * exact_sigmoid(v) / y->encoding.scale, offset, max);
         }
-        sw_store_unsigned(table, y->dtype, (size_t)q, result);
+        sw_store_unsigned(call->prepared, y->dtype, q, result);
     }
-    return SW_OK;
+}
+
+sw_code sw_quantized_silu_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    return fill_table(call, fill_silu, arena, err);
 }
 
 void sw_quantized_silu_run(const sw_op_call *call) {
