@@ -173,11 +173,11 @@ static void pack_columns(size_t n, size_t k, const uint8_t *w, size_t w_stride, 
     sw_int_avx2.pack_columns(n, k, w, w_stride, flip, panel);
 }
 
-/* n_p planes: two a row if planes is 2. */
-INLINE void tile_planes(const size_t n_p, const size_t planes, const uint8_t *x, size_t k,
-                        const int8_t *panel, int32_t *out) {
+/* n_p planes of x, `step` bytes apart. n_p is a constant at each call; sums as they are, so that nothing but
+ * the loop competes for registers. */
+INLINE void tile_planes(const size_t n_p, const uint8_t *x, size_t step, size_t k, const int8_t *panel,
+                        int32_t *out) {
     __m512i sums[SW_INT_ROWS][2];
-    const size_t step = (3 - planes) * plane_bytes(k);
     UNROLL for (size_t p = 0; p < n_p; p++) sums[p][0] = sums[p][1] = _mm512_setzero_si512();
     for (size_t t = 0; t < k; t += 4, panel += 4 * SW_INT_COLS) {
         const __m512i w0 = _mm512_load_si512(panel), w1 = _mm512_load_si512(panel + 64);
@@ -189,43 +189,40 @@ INLINE void tile_planes(const size_t n_p, const size_t planes, const uint8_t *x,
             sums[p][1] = _mm512_dpbusd_epi32(sums[p][1], v, w1);
         }
     }
-    UNROLL for (size_t p = 0; p < n_p; p += planes, out += SW_INT_COLS) {
-        UNROLL for (size_t h = 0; h < 2; h++) {
-            __m512i s = sums[p][h];
-            if (planes == 2) s = _mm512_add_epi32(s, _mm512_srai_epi32(sums[p + 1][h], 8));
-            _mm512_storeu_si512(out + 16 * h, s);
-        }
+    UNROLL for (size_t p = 0; p < n_p; p++) {
+        _mm512_storeu_si512(out + p * SW_INT_COLS, sums[p][0]);
+        _mm512_storeu_si512(out + p * SW_INT_COLS + 16, sums[p][1]);
     }
 }
 
 static void tile(size_t rows, const void *x, bool wide, size_t k, const int8_t *panel, const int32_t *w_sums,
                  int32_t *out) {
     (void)w_sums;
-#define WIDE(n)                                                                                              \
+    int32_t planes[SW_INT_ROWS * SW_INT_COLS], *to = wide ? planes : out;
+    const size_t step = (wide ? 1 : 2) * plane_bytes(k); /* a u8 row has an empty plane */
+#define CASE(n)                                                                                              \
     case n:                                                                                                  \
-        tile_planes(2 * n, 2, x, k, panel, out);                                                             \
-        return;
-#define NARROW(n)                                                                                            \
-    case n:                                                                                                  \
-        tile_planes(n, 1, x, k, panel, out);                                                                 \
-        return;
-    if (wide) {
-        switch (rows) { WIDE(1) WIDE(2) WIDE(3) WIDE(4) WIDE(5) WIDE(6) }
-    } else {
-        switch (rows) {
-            NARROW(1)
-            NARROW(2)
-            NARROW(3)
-            NARROW(4)
-            NARROW(5)
-            NARROW(6)
-            NARROW(7)
-            NARROW(8)
-            NARROW(9)
-            NARROW(10)
-            NARROW(11)
-            NARROW(12)
-        }
+        tile_planes(n, x, step, k, panel, to);                                                               \
+        break;
+    switch (wide ? 2 * rows : rows) {
+        CASE(1)
+        CASE(2)
+        CASE(3)
+        CASE(4)
+        CASE(5)
+        CASE(6)
+        CASE(7)
+        CASE(8)
+        CASE(9)
+        CASE(10)
+        CASE(11)
+        CASE(12)
+    }
+    for (size_t i = 0; wide && i < rows * SW_INT_COLS; i += 16) {
+        const int32_t *high = planes + i / SW_INT_COLS * 2 * SW_INT_COLS + i % SW_INT_COLS;
+        _mm512_storeu_si512(out + i,
+                            _mm512_add_epi32(_mm512_loadu_si512(high),
+                                             _mm512_srai_epi32(_mm512_loadu_si512(high + SW_INT_COLS), 8)));
     }
 }
 

@@ -5,13 +5,18 @@
 
 #include <string.h>
 
+/* 64 values; loops of one length, which compilers turn into vectors. */
+static void pack_64(const int8_t *w, uint8_t *out) {
+    for (size_t i = 0; i < 32; i++)
+        out[i] = (uint8_t)(((uint8_t)(w[i] + 8) & 15) | (uint8_t)((uint8_t)(w[i + 32] + 8) << 4));
+}
+
 void sw_nibbles_pack(size_t k, const int8_t *w, uint8_t *out) {
-    memset(out, 0x88, sw_nibbles_bytes(k));
-    for (size_t t = 0; t < k; t++) {
-        uint8_t *byte = out + t / 64 * 32 + t % 32;
-        const unsigned q = (unsigned)(w[t] + 8) & 15;
-        *byte = (uint8_t)(t % 64 < 32 ? (*byte & 0xf0u) | q : (*byte & 0x0fu) | q << 4);
-    }
+    for (; k >= 64; k -= 64, w += 64, out += 32) pack_64(w, out);
+    if (k == 0) return;
+    int8_t rest[64] = {0};
+    memcpy(rest, w, k);
+    pack_64(rest, out);
 }
 
 /* x as 16-bit values. */
