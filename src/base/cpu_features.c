@@ -1,10 +1,15 @@
-/* cpu_features.c: through the compiler's own reading of CPUID. */
+/* cpu_features.c: through the compiler's own reading of CPUID; on Arm the kernel's, in the auxiliary vector.
+ */
 #include "base/cpu_features.h"
 
 #include <stdlib.h>
 #include <string.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
-static const char *const names[SW_ISA_COUNT] = {"scalar", "avx2", "avx512"};
+static const char *const names[SW_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon", "dotprod", "i8mm"};
 
 const char *sw_isa_name(sw_isa isa) {
     return (unsigned)isa < SW_ISA_COUNT ? names[isa] : "unknown";
@@ -22,6 +27,13 @@ static bool processor_has(sw_isa isa) {
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("avx512vnni");
+#elif defined(__aarch64__)
+    case SW_ISA_NEON:
+        return true;
+    case SW_ISA_DOTPROD:
+        return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+    case SW_ISA_I8MM:
+        return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
 #endif
     default:
         return false;

@@ -1,5 +1,6 @@
-/* cpu_features.h: what this processor can do, read once. SPILLWAY_ISA=scalar|avx2|avx512 in the environment
- * hides what is above, so that every path of a machine can be tested. */
+/* cpu_features.h: what this processor can do, read once. SPILLWAY_ISA=scalar|avx2|avx512 (on Arm
+ * scalar|neon|dotprod|i8mm) in the environment hides what is above, so that every path of a machine can be
+ * tested. */
 #ifndef SW_BASE_CPU_FEATURES_H
 #define SW_BASE_CPU_FEATURES_H
 
@@ -9,6 +10,9 @@ typedef enum sw_isa {
     SW_ISA_SCALAR,
     SW_ISA_AVX2,   /* AVX2, FMA, F16C */
     SW_ISA_AVX512, /* AVX-512 F, BW, DQ, VL, VNNI */
+    SW_ISA_NEON,   /* what every 64-bit Arm processor has */
+    SW_ISA_DOTPROD,
+    SW_ISA_I8MM,
     SW_ISA_COUNT
 } sw_isa;
 

@@ -122,6 +122,8 @@ const sw_int_isa sw_int_scalar = {.needs = SW_ISA_SCALAR,
 const sw_int_isa *const sw_int_variants[] = {
 #if defined(__x86_64__)
     &sw_int_avx512, &sw_int_avx2,
+#elif defined(__aarch64__)
+    &sw_int_i8mm, &sw_int_dotprod, &sw_int_neon,
 #endif
     &sw_int_scalar};
 const size_t sw_int_variant_count = sizeof sw_int_variants / sizeof *sw_int_variants;

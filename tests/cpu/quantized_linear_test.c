@@ -1,7 +1,11 @@
 /* FullyConnected and MatMul of the quantized kernels against sums in 64-bit integers. */
 #include "quantized_ops.h"
 
+#if defined(__aarch64__)
+static const char *const isas[] = {"scalar", "neon", "dotprod", "i8mm"};
+#else
 static const char *const isas[] = {"scalar", "avx2", "avx512"};
+#endif
 
 /* The rule of docs/numerics.md, "Matrix products", in its own words: the multiplier to so many bits, the
  * largest power of two that keeps a step of the sum within the limit, the sum cut to it, half of it added. */
