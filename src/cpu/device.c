@@ -1,8 +1,10 @@
 /* device.c: the CPU device: binds a call's inputs and outputs and runs the loaded steps in order. */
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "cpu/copy.h"
 #include "cpu/cpu.h"
+#include "cpu/int_isa.h"
 #include "cpu/program.h"
 
 typedef struct cpu_device {
@@ -143,5 +145,7 @@ sw_code sw_cpu_device_create(sw_device **out, sw_pool *pool, sw_error *err) {
     if (device == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     *device = (cpu_device){.base = {.ops = &device_ops}, .pool = pool};
     *out = &device->base;
+    sw_log(SW_LOG_VERBOSE, "cpu: %s kernels, %u threads", sw_isa_name(sw_int_best()->needs),
+           sw_pool_threads(pool));
     return SW_OK;
 }
