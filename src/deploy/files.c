@@ -196,8 +196,8 @@ static sw_code choose_set(sw_deploy_files *files, sw_target target, uint32_t htp
 }
 
 /* Processor, system and build of one library. */
-static sw_code check_library(const sw_file_map *map, sw_target target, bool is_skel, const char **build_id,
-                             const char **first_path, sw_arena *arena, sw_error *err) {
+static sw_code check_library(const sw_file_map *map, sw_target target, bool is_system, bool is_skel,
+                             const char **build_id, const char **first_path, sw_arena *arena, sw_error *err) {
     uint32_t found = machine(map), wanted = is_skel ? EM_HEXAGON : EM_AARCH64;
     char id[64];
     if (found != wanted)
@@ -207,8 +207,9 @@ static sw_code check_library(const sw_file_map *map, sw_target target, bool is_s
     if (!is_skel && glibc != (target == SW_TARGET_LINUX))
         return SW_FAIL(err, SW_BAD_DATA, "%s: for %s, but the runner is for %s", map->path,
                        glibc ? "Linux" : "Android", sw_target_name(target));
-    if (!find_build_id(map, id))
-        return SW_FAIL(err, SW_BAD_DATA, "%s: has no build id of Qualcomm's in it", map->path);
+    bool has_id = find_build_id(map, id);
+    if (!has_id && is_system) return SW_OK; /* libQnnSystem.so of 2.51 has none */
+    if (!has_id) return SW_FAIL(err, SW_BAD_DATA, "%s: has no build id of Qualcomm's in it", map->path);
     if (*build_id == NULL) {
         *build_id = sw_arena_strdup(arena, id);
         *first_path = sw_arena_strdup(arena, map->path);
@@ -233,7 +234,7 @@ sw_code sw_deploy_add_libraries(sw_deploy_files *files, sw_target target, uint32
                   {set.host_folder, "libQnnSystem.so"},
                   {set.host_folder, sw_arena_printf(arena, "libQnnHtpV%uStub.so", htp_arch)},
                   {set.skel_folder, sw_arena_printf(arena, "libQnnHtpV%uSkel.so", htp_arch)}};
-    enum { N_WANTED = sizeof wanted / sizeof *wanted, SKEL = N_WANTED - 1 };
+    enum { N_WANTED = sizeof wanted / sizeof *wanted, SYSTEM = 1, SKEL = N_WANTED - 1 };
     const char *paths[N_WANTED];
     for (size_t i = 0; i < N_WANTED; i++) { /* all of them before the first is read */
         paths[i] = wanted[i].name != NULL ? sw_path_join(arena, wanted[i].folder, wanted[i].name) : NULL;
@@ -250,7 +251,7 @@ sw_code sw_deploy_add_libraries(sw_deploy_files *files, sw_target target, uint32
         sw_file_map map;
         if (remote == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
         SW_TRY(add(files, paths[i], remote, &map, err));
-        sw_code code = check_library(&map, target, i == SKEL, build_id, &first_path, arena, err);
+        sw_code code = check_library(&map, target, i == SYSTEM, i == SKEL, build_id, &first_path, arena, err);
         sw_file_map_close(&map);
         SW_TRY(code);
     }

@@ -19,7 +19,7 @@ typedef struct stream {
     FILE *log; /* NULL: can't be written */
     char line[LINE_BYTES];
     size_t line_size;
-    char cause[SW_ERROR_MESSAGE_BYTES]; /* behind the runner's "error: " */
+    char cause[SW_ERROR_MESSAGE_BYTES]; /* behind the runner's own last "error: " */
     char tail[TAIL_BYTES];              /* the last lines */
     size_t tail_size;
 } stream;
@@ -48,7 +48,7 @@ static void end_line(stream *s) {
     const char *line = s->line;
     if (s->log != NULL) fprintf(s->log, "%s\n", line);
     keep_in_tail(s, line);
-    if (strncmp(line, error, sizeof error - 1) == 0)
+    if (strncmp(line, error, sizeof error - 1) == 0 && strstr(line, "[QNN]") == NULL)
         snprintf(s->cause, sizeof s->cause, "%s", line + sizeof error - 1);
     else if (sw_adb_line_is_harmless(line) || strncmp(line, "* daemon ", 9) == 0)
         sw_log(SW_LOG_VERBOSE, "%s", line);

@@ -40,6 +40,8 @@ sw_code sw_qnn_fail(sw_error *err, uint64_t handle, const char *format, ...) {
     if (info == NULL)
         return sw_fail(err, SW_LIBRARY, "%s: unknown QNN error %" PRIu64 " (0x%" PRIx64 ")%s", tried, handle,
                        handle, said);
+    const sw_qnn_hint *hint = capture.hint; /* a line tells more than the number */
     return sw_fail(err, SW_LIBRARY, "%s: QNN error %u (%s)%s; likely: %s; next: %s", tried, info->number,
-                   info->name, said, info->reason, info->next);
+                   info->name, said, hint != NULL ? hint->reason : info->reason,
+                   hint != NULL ? hint->next : info->next);
 }

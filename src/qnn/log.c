@@ -25,7 +25,8 @@ static const struct {
     {"Initializing HtpProvider", SW_LOG_DEBUG},
     {"Performance Estimates unsupported", SW_LOG_DEBUG},
     {"Cost Based unsupported", SW_LOG_DEBUG},
-    {"Arch 68 set by custom config is different", SW_LOG_DEBUG}, /* by its own default: we pass none */
+    {"Specified config SOC, ignoring on real target", SW_LOG_DEBUG}, /* a device knows its SoC */
+    {"Arch 68 set by custom config is different", SW_LOG_DEBUG},     /* by its own default: we pass none */
     /* A refused op: the tables of what would be legal, and the call's name. */
     {"Requested I/O datatype set", SW_LOG_VERBOSE},
     {"Supported I/O datatype sets", SW_LOG_VERBOSE},
@@ -119,6 +120,7 @@ static void take_line(uint32_t level, const char *line, bool first) {
     if (slc != NULL) captured.slc_allocate = atoi(slc + strlen("slc_allocate = "));
     if (strstr(line, "no allocation performed: no copies") != NULL) captured.slc_idle = true;
     if (level == QNN_LOG_ERROR && strstr(line, "4003") != NULL) captured.n_4003++;
+    if (level <= QNN_LOG_WARN && captured.hint == NULL) captured.hint = sw_qnn_hint_find(line);
     if (shown == SW_LOG_ERROR) add_reason(line);
     pthread_mutex_unlock(&lock);
     sw_log(shown, "[QNN] %s", line);

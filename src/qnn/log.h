@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "qnn/api.h"
+#include "qnn/hint.h"
 
 /* The compiler's DDR summary of one finalize, bytes a run of the graph. */
 typedef struct sw_qnn_ddr {
@@ -31,6 +32,7 @@ typedef struct sw_qnn_capture { /* since the last sw_qnn_log_reset */
     char vtcm_op[SW_QNN_OP_NAME_BYTES];
     uint32_t n_4003; /* error lines with 4003: a feature of the graph is not to be had; calls return 0 all
                         the same */
+    const sw_qnn_hint *hint; /* of the first warning or error that has one; NULL: none */
     uint32_t n_reasons;
     char reasons[SW_QNN_MAX_REASONS][SW_QNN_REASON_BYTES]; /* the first error lines, harmless ones left out */
 } sw_qnn_capture;

@@ -9,8 +9,9 @@
  * descriptor 1, and descriptor 1 leads to stderr. Errors: SW_IO. */
 sw_code sw_qnn_protect_stdout(sw_error *err) SW_MUST_CHECK;
 
-/* What code between the two prints to stdout, in whatever way, goes to the log at debug level instead, for
- * the whole process: keep it short and let no other thread print. Works with or without the above. */
+/* What code between the two prints to stdout, in whatever way, goes to the log instead, lines with <E> as
+ * errors and others at debug level, for the whole process: keep it short and let no other thread print. Works
+ * with or without the above. */
 void *sw_qnn_divert_stdout(void); /* NULL: nothing could be diverted */
 void sw_qnn_restore_stdout(void *diversion);
 
