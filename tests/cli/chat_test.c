@@ -14,6 +14,7 @@
 #include "cli/byte_vocab.h"
 #include "cli/spy_device.h"
 #include "cpu/cpu.h"
+#include "quant/sink.h"
 #include "runtime/generate.h"
 #include "tiny_model.h"
 
@@ -278,6 +279,44 @@ static void the_same_chat_twice(void **state) {
     sw_chat_free(&other);
 }
 
+/* A chat whose first token stands in the cache from the start says the same, with the same counts. */
+static void behind_a_sink(void **state) {
+    (void)state;
+    sw_arena arena = SW_ARENA_EMPTY;
+    sw_session *const with_spy = session;
+    const int32_t start = BYTE_VOCAB_START;
+    sw_ids generated[2] = {{0}};
+    sw_turn_stats stats[2];
+    for (int with = 0; with < 2; with++) {
+        if (with) {
+            sw_sink sink;
+            OK(sw_sink_compute(&sink, &tiny.model, cpu, &start, 1, &arena, &err));
+            OK(sw_sink_attach(&decoder, &sink, &err));
+        }
+        OK(sw_session_create(&session, &decoder, cpu, &err));
+        for (int round = 0; round < 2; round++) { /* again after a reset */
+            sw_chat chat = new_chat(80, false);
+            assert_int_equal(sw_session_filled(session), with);
+            OK(sw_chat_turn(&chat, "hi", collect, NULL, &stats[with], &err));
+            assert_int_equal(sw_session_filled(session), 79);
+            sw_turn_stats none;
+            assert_int_equal(sw_chat_turn(&chat, "and", collect, NULL, &none, &err), SW_INVALID_ARGUMENT);
+            if (round == 0)
+                OK(sw_ids_append(&generated[with], chat.generated.data, chat.generated.count, &err));
+            sw_chat_free(&chat);
+        }
+        sw_session_destroy(session);
+    }
+    assert_int_equal(stats[0].prompt_tokens, stats[1].prompt_tokens);
+    assert_int_equal(stats[0].generated_tokens, stats[1].generated_tokens);
+    assert_int_equal(generated[0].count, generated[1].count);
+    assert_memory_equal(generated[0].data, generated[1].data, generated[0].count * sizeof(int32_t));
+    decoder.sink = (sw_sink){0};
+    session = with_spy;
+    sw_ids_free(&generated[0]), sw_ids_free(&generated[1]);
+    sw_arena_free(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_turns_are_one_conversation),
@@ -287,6 +326,7 @@ int main(void) {
         cmocka_unit_test(raw_text_and_system),
         cmocka_unit_test(a_failing_sink_ends_the_turn),
         cmocka_unit_test(the_same_chat_twice),
+        cmocka_unit_test(behind_a_sink),
     };
     return cmocka_run_group_tests_name("chat", tests, set_up, tear_down);
 }

@@ -153,7 +153,8 @@ static void calibration_runs_behind_it(void **state) {
     OK(sw_sink_compute(&sink, &tiny.model, cpu, ids, 1, &arena, &err));
     const sw_window behind = {ids + 1, N}, whole = {ids, 1 + N};
     OK(sw_calibrate(&with, &tiny.model, &sink, NULL, cpu, &behind, 1, &err));
-    OK(sw_calibrate(&repeated, &tiny.model, &sink, NULL, cpu, &whole, 1, &err)); /* the token isn't run again */
+    OK(sw_calibrate(&repeated, &tiny.model, &sink, NULL, cpu, &whole, 1,
+                    &err)); /* the token isn't run again */
     OK(sw_calibrate(&plain, &tiny.model, NULL, NULL, cpu, &whole, 1, &err));
     unsigned narrower = 0;
     static const char *const names[] = {"layer_0.residual", "layer_1.ffn_product", "layer_1.k_new",
