@@ -1,86 +1,16 @@
-/* inspect.c: what a bundle, a context binary or a checkpoint holds. */
+/* inspect.c: what a bundle, a context binary, an ExecuTorch program or a checkpoint holds. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "bundle/pte.h"
+#include "cli/binary_report.h"
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "cli/report.h"
 #include "graph/json.h"
 #include "model/file_kind.h"
 #include "model/gguf.h"
-#include "qnn/binary_info.h"
-#include "soc/soc.h"
-
-static void print_tensor(const char *kind, const sw_binary_tensor *t) {
-    printf("    %-6s %-24s ", kind, t->name);
-    if (t->known)
-        printf("%-4s [", sw_dtype_name(t->dtype));
-    else
-        printf("QNN type %u [", t->qnn_type);
-    for (uint32_t i = 0; i < t->rank; i++) printf("%s%u", i > 0 ? "," : "", t->dims[i]);
-    printf("]");
-    if (t->has_encoding) printf("  scale %.9g offset %d", (double)t->encoding.scale, t->encoding.offset);
-    putchar('\n');
-}
-
-static void print_binary(const sw_binary_info *info, bool tensors) {
-    char bytes[4][32];
-    const sw_soc *soc = sw_soc_find_id(info->soc_model);
-    printf("context binary: built by %s (core %u.%u, backend %u.%u) for %s, V%u\n", info->build_id,
-           info->core_api.major, info->core_api.minor, info->backend_api.major, info->backend_api.minor,
-           soc != NULL ? soc->name : "an unknown SoC", info->htp_arch);
-    for (uint32_t i = 0; i < info->n_graphs; i++) {
-        const sw_binary_graph *g = &info->graphs[i];
-        printf("  graph %s: %u inputs, %u outputs", g->name, g->n_inputs, g->n_outputs);
-        if (g->has_blob)
-            printf(", spill-fill %s, VTCM %llu MB, O%u", sw_bytes_text(g->spill_fill_bytes, bytes[0]),
-                   (unsigned long long)(g->vtcm_bytes >> 20), g->opt_level);
-        if (g->has_sizes)
-            printf(", I/O %s, ops %s, constants of its own %s, weights shared by the graphs %s",
-                   sw_bytes_text(g->io_bytes, bytes[0]), sw_bytes_text(g->op_data_bytes, bytes[1]),
-                   sw_bytes_text(g->const_bytes, bytes[2]), sw_bytes_text(g->shared_weights_bytes, bytes[3]));
-        putchar('\n');
-        for (uint32_t k = 0; tensors && k < g->n_inputs; k++) print_tensor("input", &g->inputs[k]);
-        for (uint32_t k = 0; tensors && k < g->n_outputs; k++) print_tensor("output", &g->outputs[k]);
-    }
-}
-
-static sw_code read_binary(const sw_options *options, const char *path, sw_arena *arena, sw_binary_info *info,
-                           sw_error *err) {
-    const sw_qnn_library *library;
-    sw_file_map map;
-    SW_TRY(sw_cli_open_library(options, &library, err));
-    SW_TRY(sw_file_map_open(&map, path, err));
-    sw_code code = sw_binary_info_read(library, path, map.data, map.size, arena, info, err);
-    sw_file_map_close(&map);
-    return code;
-}
-
-/* The binary's own words against the manifest's. */
-static sw_code inspect_contexts(const sw_options *options, sw_bundle *bundle, sw_error *err) {
-    const sw_part *part;
-    const sw_qnn_library *library;
-    sw_code code = sw_cli_open_library(options, &library, err);
-    if (code == SW_NOT_FOUND && options->qnn_lib == NULL) { /* the manifest has said the most of it */
-        sw_log(SW_LOG_WARN, "the context binary is not read: %s", err->message);
-        return SW_OK;
-    }
-    if (code != SW_OK) return code;
-    for (uint32_t i = 0; (part = sw_bundle_part(bundle, SW_PART_CONTEXT, i)) != NULL; i++) {
-        sw_binary_info info;
-        const char *path = sw_bundle_part_path(bundle, part);
-        if (path == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-        SW_TRY(sw_bundle_check_part(bundle, part, err));
-        SW_TRY(read_binary(options, path, &bundle->arena, &info, err));
-        code = sw_manifest_check_binary(&bundle->manifest, info.build_id, info.soc_model, info.htp_arch, err);
-        for (uint32_t k = 0; k < info.n_graphs && code == SW_OK; k++)
-            code = sw_manifest_check_spill(&bundle->manifest, i, info.graphs[k].name,
-                                           info.graphs[k].spill_fill_bytes, err);
-        if (code != SW_OK) return sw_error_prefix(err, "%s", path);
-        print_binary(&info, options->tensors);
-    }
-    return SW_OK;
-}
 
 /* A graph by its name, with ":<shard>" behind it where there are several. */
 static sw_code print_dot(const sw_options *options, const sw_bundle *bundle, sw_error *err) {
@@ -99,26 +29,33 @@ static sw_code print_dot(const sw_options *options, const sw_bundle *bundle, sw_
                    d->n_shards > 1 ? "; with :SHARD behind it for another than the first" : "");
 }
 
+static sw_code print_bundle(const sw_options *options, sw_bundle *bundle, sw_error *err) {
+    const sw_tensor *e = bundle->decoder.embedding;
+    const sw_context *contexts;
+    uint32_t n_contexts;
+    char bytes[32];
+    sw_manifest_print(&bundle->manifest, stdout);
+    printf("embedding: %s%s, %s%s\n", sw_dtype_name(e->dtype),
+           e->channel_scales != NULL ? " with a scale a row" : "", sw_bytes_text(sw_tensor_bytes(e), bytes),
+           bundle->decoder.hparams.tied_embeddings ? ", the head's own table" : "");
+    SW_TRY(sw_read_contexts(options, bundle, &contexts, &n_contexts, err));
+    for (uint32_t i = 0; i < n_contexts; i++)
+        sw_binary_report_print(&contexts[i].info, options->tensors, stdout);
+    return SW_OK;
+}
+
 static sw_code inspect_bundle(const sw_options *options, sw_error *err) {
     sw_bundle bundle;
+    json_t *document;
     SW_TRY(sw_bundle_open(&bundle, options->operand, err));
     sw_code code = SW_OK;
     if (options->dot != NULL) {
         code = print_dot(options, &bundle, err);
     } else if (options->json) {
-        char *text;
-        size_t size;
-        code = sw_manifest_write(&bundle.manifest, &bundle.arena, &text, &size, err);
-        if (code == SW_OK) fwrite(text, 1, size, stdout);
+        code = sw_describe_bundle(options, &bundle, options->tensors, &document, err);
+        if (code == SW_OK) code = sw_json_print(document, stdout, err);
     } else {
-        const sw_tensor *e = bundle.decoder.embedding;
-        char bytes[32];
-        sw_manifest_print(&bundle.manifest, stdout);
-        printf("embedding: %s%s, %s%s\n", sw_dtype_name(e->dtype),
-               e->channel_scales != NULL ? " with a scale a row" : "",
-               sw_bytes_text(sw_tensor_bytes(e), bytes),
-               bundle.decoder.hparams.tied_embeddings ? ", the head's own table" : "");
-        code = inspect_contexts(options, &bundle, err);
+        code = print_bundle(options, &bundle, err);
     }
     sw_bundle_close(&bundle);
     return code;
@@ -138,30 +75,107 @@ static sw_code inspect_model(const sw_options *options, sw_error *err) {
     return SW_OK;
 }
 
-/* The first bytes of a file, to tell a checkpoint from a context binary and both from what is neither: that
- * must not go to Qualcomm's library, whose error is a bare number. */
-static sw_code look_at_file(const char *path, bool *gguf, bool *other, sw_error *err) {
+/* A file that holds context binaries: one alone, or those of an ExecuTorch program. */
+typedef struct holder {
+    sw_arena arena;
+    const char *path;
     sw_file_map map;
-    SW_TRY(sw_file_map_open(&map, path, err));
-    *gguf = map.size >= 4 && memcmp(map.data, "GGUF", 4) == 0;
-    *other = map.size == 0 || sw_file_kind(map.data, map.size) != NULL;
-    sw_file_map_close(&map);
+    bool is_pte;
+    sw_pte pte;
+    sw_binary_source *sources; /* [n] */
+    sw_binary_info *infos;
+    uint32_t n;
+} holder;
+
+static sw_code read_holder(holder *h, const sw_options *options, sw_error *err) {
+    h->n = 1;
+    if (h->is_pte) {
+        if (sw_pte_read(h->map.data, h->map.size, &h->arena, &h->pte, err) != SW_OK)
+            return sw_error_prefix(err, "%s: an ExecuTorch program", h->path);
+        h->n = h->pte.n_binaries;
+    }
+    h->sources = sw_arena_array(&h->arena, h->n, sizeof *h->sources);
+    h->infos = sw_arena_array(&h->arena, h->n, sizeof *h->infos);
+    if (h->sources == NULL || h->infos == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < h->n; i++) {
+        h->sources[i] = (sw_binary_source){.file = h->path, .data = h->map.data, .bytes = h->map.size};
+        if (h->is_pte) {
+            h->sources[i].offset = h->pte.binaries[i].offset;
+            h->sources[i].bytes = h->pte.binaries[i].bytes;
+            h->sources[i].methods = h->pte.binaries[i].methods;
+        }
+        SW_TRY(sw_binary_report_read(options, &h->sources[i], &h->arena, &h->infos[i], err));
+    }
     return SW_OK;
 }
 
-sw_code sw_cmd_inspect(const sw_options *options, sw_error *err) {
-    if (sw_cli_is_folder(options->operand)) return inspect_bundle(options, err);
-    bool gguf, other;
-    SW_TRY(look_at_file(options->operand, &gguf, &other, err));
-    if (!gguf && other) return inspect_bundle(options, err); /* which says what it is */
-    if (options->json || options->dot != NULL)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: is for bundles, %s is a file",
-                       options->json ? "json" : "dot", options->operand);
-    if (gguf) return inspect_model(options, err);
-    sw_arena arena = SW_ARENA_EMPTY;
-    sw_binary_info info;
-    sw_code code = read_binary(options, options->operand, &arena, &info, err);
-    if (code == SW_OK) print_binary(&info, true);
-    sw_arena_free(&arena);
+static void print_holder(const holder *h) {
+    char bytes[3][32];
+    if (h->is_pte)
+        printf("ExecuTorch program: %s, of these the program itself %s, segments %s; %u methods\n",
+               sw_bytes_text(h->map.size, bytes[0]), sw_bytes_text(h->pte.program_bytes, bytes[1]),
+               sw_bytes_text(h->pte.segment_bytes, bytes[2]), h->pte.n_methods);
+    for (uint32_t i = 0; i < h->n; i++) {
+        if (h->is_pte)
+            printf("at byte %llu, for %s: %s\n", (unsigned long long)h->sources[i].offset,
+                   h->sources[i].methods, sw_bytes_text(h->sources[i].bytes, bytes[0]));
+        sw_binary_report_print(&h->infos[i], true, stdout);
+    }
+    printf("SLC allocator: unknown, a context binary doesn't say; a bundle's manifest does\n");
+}
+
+static sw_code print_holder_json(const holder *h, sw_error *err) {
+    json_t *binaries = json_array();
+    for (uint32_t i = 0; i < h->n; i++)
+        json_array_append_new(binaries, sw_binary_report_json(&h->sources[i], &h->infos[i]));
+    json_t *o = json_pack("{s:s, s:I}", "kind", h->is_pte ? "executorch_program" : "qnn_context_binary",
+                          "bytes", (json_int_t)h->map.size);
+    if (h->is_pte) {
+        json_t *methods = json_array();
+        for (uint32_t i = 0; i < h->pte.n_methods; i++)
+            json_array_append_new(methods, json_string(h->pte.methods[i]));
+        json_object_set_new(o, "program_bytes", json_integer((json_int_t)h->pte.program_bytes));
+        json_object_set_new(o, "segment_bytes", json_integer((json_int_t)h->pte.segment_bytes));
+        json_object_set_new(o, "methods", methods);
+    }
+    json_object_set_new(o, "context_binaries", binaries);
+    return sw_json_print(o, stdout, err);
+}
+
+/* What the first bytes tell. What is neither a checkpoint nor like a context binary must not go to Qualcomm's
+ * library, whose error is a bare number. */
+static sw_code inspect_file(const sw_options *options, sw_error *err) {
+    holder h = {.path = options->operand};
+    SW_TRY(sw_file_map_open(&h.map, h.path, err));
+    const bool gguf = h.map.size >= 4 && memcmp(h.map.data, "GGUF", 4) == 0;
+    h.is_pte = !gguf && sw_pte_is(h.map.data, h.map.size);
+    const bool other =
+        !gguf && !h.is_pte && (h.map.size == 0 || sw_file_kind(h.map.data, h.map.size) != NULL);
+    sw_code code = SW_OK;
+    if (other)
+        code = inspect_bundle(options, err); /* which says what it is */
+    else if (options->dot != NULL || options->report != NULL || (options->json && gguf))
+        code = SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: is for bundles%s, %s is %s",
+                       options->dot != NULL      ? "dot"
+                       : options->report != NULL ? "report"
+                                                 : "json",
+                       options->dot != NULL || options->report != NULL ? "" : " and context binaries", h.path,
+                       gguf ? "a checkpoint" : "a file");
+    else if (gguf)
+        code = inspect_model(options, err);
+    else
+        code = read_holder(&h, options, err);
+    if (code == SW_OK && h.n > 0) {
+        if (options->json)
+            code = print_holder_json(&h, err);
+        else
+            print_holder(&h);
+    }
+    sw_file_map_close(&h.map);
+    sw_arena_free(&h.arena);
     return code;
+}
+
+sw_code sw_cmd_inspect(const sw_options *options, sw_error *err) {
+    return sw_cli_is_folder(options->operand) ? inspect_bundle(options, err) : inspect_file(options, err);
 }

@@ -144,7 +144,8 @@ static const option options_list[] = {
     {0, "ids", "LIST", TEXT, IN_LOGITS, AT(ids), 0, 0, "token ids, with commas"},
     {0, "out", "FILE", TEXT, IN_LOGITS, AT(out), 0, 0, "the last position's logits, little-endian float32"},
     {0, "json", NULL, FLAG, IN_INSPECT | IN_COMPARE | IN_EVAL | IN_TRAFFIC, AT(json), 0, 0, "print JSON"},
-    {0, "tensors", NULL, FLAG, IN_INSPECT, AT(tensors), 0, 0, "list the inputs and outputs of each graph"},
+    {0, "tensors", NULL, FLAG, IN_INSPECT, AT(tensors), 0, 0,
+     "list the inputs and outputs of each graph; with --json every tensor"},
     {0, "dot", "GRAPH", TEXT, IN_INSPECT, AT(dot), 0, 0, "print a bundle's graph for Graphviz"},
     {0, "quant", "LIST", TEXT, IN_EVAL, AT(recipes), 0, 0,
      "what to measure: f32 and recipes, with commas (default f32,16a8w); with f32 the others are compared "

@@ -45,7 +45,7 @@ typedef struct sw_options {
     uint32_t soc_id, htp_arch, vtcm_mb, opt_level, num_sharding;
     /* What is run. */
     const char *prompts[SW_MAX_PROMPTS], *system_prompt, *pre_gen_bundle, *run_on;
-    const char *system_prompt_file, *stats;
+    const char *system_prompt_file, *stats, *trace;
     bool prompt_is_file[SW_MAX_PROMPTS]; /* until prompt_files.c has read it */
     uint32_t n_prompts;
     const char *perf, *force_slc; /* of the HTP */
@@ -58,7 +58,7 @@ typedef struct sw_options {
     bool clean_device;
     /* Single commands. */
     bool chat, json, tensors, run;
-    const char *dot, *ids, *out;
+    const char *dot, *ids, *out, *report;
     uint32_t tokens;
     /* What is measured. */
     const char *text, *recipes, *tasks, *resume, *plot;

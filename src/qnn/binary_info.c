@@ -2,7 +2,7 @@
  *
  *   binary info   version 1, 2: the same but for a pointer at the end; 3: other places, and the SoC
  *   graph info    version 1, 2, 3: each longer than the one before; the array's stride is always V3's
- *   graph blob    the HTP's: a record of version 1 (40 bytes), behind it one of version 2 (72 bytes)
+ *   graph blob    the HTP's: records of version 1 (40 bytes) and 2 (72 bytes), one behind the other
  *
  * The structs come from a library that parsed a file. So counts, pointers, names and ranks are looked at
  * before they are used; where a pointer leads can't be checked. */
@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "qnn/error.h"
 #include "qnn/log.h"
 
@@ -27,18 +28,65 @@ static sw_code copy_text(const reader *r, const char *text, const char *what, co
     if (length == 0 || length > MAX_NAME_BYTES)
         return SW_FAIL(r->err, SW_BAD_DATA, "%s: %s is %s", r->file, what,
                        length == 0 ? "missing" : "longer than 4096 bytes");
+    bool is_text = sw_utf8_valid(text, length, NULL);
+    for (size_t i = 0; i < length; i++)
+        is_text = is_text && (unsigned char)text[i] >= 0x20 && text[i] != 0x7f;
+    if (!is_text) return SW_FAIL(r->err, SW_BAD_DATA, "%s: %s is no text", r->file, what);
     *out = sw_arena_strndup(r->arena, text, length);
     return *out != NULL ? SW_OK : SW_FAIL(r->err, SW_NO_MEMORY, "%s: out of memory", r->file);
 }
 
 static const struct {
     uint32_t qnn;
+    const char *name;
+    bool known;
     sw_dtype dtype;
 } types[] = {
-    {QNN_DATATYPE_FLOAT_32, SW_F32},        {QNN_DATATYPE_FLOAT_16, SW_F16},
-    {QNN_DATATYPE_UFIXED_POINT_8, SW_U8},   {QNN_DATATYPE_SFIXED_POINT_8, SW_S8},
-    {QNN_DATATYPE_UFIXED_POINT_16, SW_U16}, {QNN_DATATYPE_INT_32, SW_I32},
+    {QNN_DATATYPE_FLOAT_32, "FLOAT_32", true, SW_F32},
+    {QNN_DATATYPE_FLOAT_16, "FLOAT_16", true, SW_F16},
+    {QNN_DATATYPE_UFIXED_POINT_8, "UFIXED_POINT_8", true, SW_U8},
+    {QNN_DATATYPE_SFIXED_POINT_8, "SFIXED_POINT_8", true, SW_S8},
+    {QNN_DATATYPE_UFIXED_POINT_16, "UFIXED_POINT_16", true, SW_U16},
+    {QNN_DATATYPE_INT_32, "INT_32", true, SW_I32},
+    {8, "INT_8", false, 0},
+    {22, "INT_16", false, 0},
+    {100, "INT_64", false, 0},
+    {264, "UINT_8", false, 0},
+    {278, "UINT_16", false, 0},
+    {QNN_DATATYPE_UINT_32, "UINT_32", false, 0},
+    {356, "UINT_64", false, 0},
+    {550, "BFLOAT_16", false, 0},
+    {612, "FLOAT_64", false, 0},
+    {772, "SFIXED_POINT_4", false, 0},
+    {QNN_DATATYPE_SFIXED_POINT_16, "SFIXED_POINT_16", false, 0},
+    {QNN_DATATYPE_SFIXED_POINT_32, "SFIXED_POINT_32", false, 0},
+    {1028, "UFIXED_POINT_4", false, 0},
+    {1074, "UFIXED_POINT_32", false, 0},
+    {QNN_DATATYPE_BOOL_8, "BOOL_8", false, 0},
+    {1544, "STRING", false, 0},
 };
+
+const char *sw_qnn_type_name(uint32_t qnn_type) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].qnn == qnn_type) return types[i].name;
+    return "unknown";
+}
+
+const char *sw_qnn_encoding_name(uint32_t form) {
+    static const char *const names[] = {"SCALE_OFFSET",
+                                        "AXIS_SCALE_OFFSET",
+                                        "BW_SCALE_OFFSET",
+                                        "BW_AXIS_SCALE_OFFSET",
+                                        "BLOCK",
+                                        "BLOCKWISE_EXPANSION",
+                                        "VECTOR",
+                                        "FLOAT_BLOCK",
+                                        "BW_AXIS_SCALE_OFFSET_MAPPED",
+                                        "BW_BLOCK_MAPPED",
+                                        "BW_BLOCKWISE_EXPANSION_MAPPED",
+                                        "BW_FLOAT_BLOCK"};
+    return form < sizeof names / sizeof *names ? names[form] : "unknown";
+}
 
 static sw_code read_tensor(const reader *r, const char *graph, const Qnn_Tensor_t *t, sw_binary_tensor *out) {
     if (t->version != QNN_TENSOR_V1 && t->version != QNN_TENSOR_V2)
@@ -59,7 +107,7 @@ static sw_code read_tensor(const reader *r, const char *graph, const Qnn_Tensor_
     }
     out->qnn_type = v->dataType;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (types[i].qnn != v->dataType) continue;
+        if (types[i].qnn != v->dataType || !types[i].known) continue;
         out->known = true;
         out->dtype = types[i].dtype;
     }
@@ -67,6 +115,9 @@ static sw_code read_tensor(const reader *r, const char *graph, const Qnn_Tensor_
     if (q->encodingDefinition == QNN_DEFINED && q->quantizationEncoding == QNN_ENCODING_SCALE_OFFSET) {
         out->has_encoding = true;
         out->encoding = (sw_encoding){q->u.scaleOffset.scale, q->u.scaleOffset.offset};
+    } else if (q->encodingDefinition == QNN_DEFINED && q->quantizationEncoding != QNN_UNDEFINED) {
+        out->other_encoding = true;
+        out->encoding_form = q->quantizationEncoding;
     }
     return SW_OK;
 }
@@ -82,28 +133,36 @@ static sw_code read_tensors(const reader *r, const char *graph, const char *what
     return SW_OK;
 }
 
-/* Records of other versions are passed over: a newer library may put more behind these. */
+/* Records follow each other, each with its version in front. */
 static void read_blob(const void *blob, uint32_t size, sw_binary_graph *out) {
     QnnHtpSystemContext_GraphBlobInfo_t v1;
     QnnHtpSystemContext_GraphBlobInfoV2_t v2;
-    if (blob == NULL || size < sizeof v1) return;
-    memcpy(&v1, blob, sizeof v1);
-    if (v1.version != 1) return;
-    out->has_blob = true;
-    out->spill_fill_bytes = v1.spillFillBufferSize;
-    out->vtcm_bytes = v1.vtcmSize;
-    if (v1.vtcmSize <= VTCM_LARGEST_MB) out->vtcm_bytes <<= 20; /* as the header has it, in MB */
-    out->opt_level = v1.optimizationLevel;
-    out->n_hvx_threads = v1.numHvxThreads;
-    if (size < sizeof v1 + sizeof v2) return;
-    memcpy(&v2, (const char *)blob + sizeof v1, sizeof v2);
-    if (v2.version != 2) return;
-    out->has_sizes = true;
-    out->io_bytes = v2.ioTensorSize;
-    out->op_data_bytes = v2.opDataSize;
-    out->const_bytes = v2.constSize;
-    out->ddr_tensor_bytes = v2.ddrTensorSize;
-    out->shared_weights_bytes = v2.sharedWeightsSize;
+    for (uint32_t at = 0, version; blob != NULL && size - at >= sizeof version;) {
+        const char *record = (const char *)blob + at;
+        memcpy(&version, record, sizeof version);
+        if (version == 1 && size - at >= sizeof v1) {
+            memcpy(&v1, record, sizeof v1);
+            out->has_blob = true;
+            out->spill_fill_bytes = v1.spillFillBufferSize;
+            out->vtcm_bytes = v1.vtcmSize;
+            if (v1.vtcmSize <= VTCM_LARGEST_MB) out->vtcm_bytes <<= 20; /* as the header has it, in MB */
+            out->opt_level = v1.optimizationLevel;
+            out->n_hvx_threads = v1.numHvxThreads;
+            at += sizeof v1;
+        } else if (version == 2 && size - at >= sizeof v2) {
+            memcpy(&v2, record, sizeof v2);
+            out->has_sizes = true;
+            out->io_bytes = v2.ioTensorSize;
+            out->op_data_bytes = v2.opDataSize;
+            out->const_bytes = v2.constSize;
+            out->ddr_tensor_bytes = v2.ddrTensorSize;
+            out->shared_weights_bytes = v2.sharedWeightsSize;
+            at += sizeof v2;
+        } else {
+            if (version != 1 && version != 2) out->unknown_blob = version;
+            return; /* or it is cut: what is whole stands */
+        }
+    }
 }
 
 static sw_code read_graph(const reader *r, const QnnSystemContext_GraphInfo_t *info, sw_binary_graph *out) {

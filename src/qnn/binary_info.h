@@ -13,16 +13,24 @@ typedef struct sw_binary_tensor {
     uint32_t qnn_type;    /* Qnn_DataType_t */
     bool known;           /* dtype is its counterpart in the IR */
     sw_dtype dtype;       /* only where known */
-    bool has_encoding;    /* of one scale and offset; others are not read */
+    bool has_encoding;    /* of one scale and offset; of others only the form: */
     sw_encoding encoding; /* only where has_encoding */
+    bool other_encoding;
+    uint32_t encoding_form; /* Qnn_QuantizationEncoding_t, only where other_encoding */
 } sw_binary_tensor;
+
+/* QNN's own names without their prefix: "UFIXED_POINT_16", "AXIS_SCALE_OFFSET"; "unknown" for a number that
+ * this build doesn't know. Static. */
+const char *sw_qnn_type_name(uint32_t qnn_type);
+const char *sw_qnn_encoding_name(uint32_t encoding_form);
 
 typedef struct sw_binary_graph {
     const char *name;
     sw_binary_tensor *inputs, *outputs;
     uint32_t n_inputs, n_outputs;
     /* From the HTP's blob; zero where the binary has none. Sizes in bytes. */
-    bool has_blob, has_sizes; /* its first record; its second one: the last five below */
+    bool has_blob, has_sizes; /* its record of version 1; of version 2: the last five below */
+    uint32_t unknown_blob;    /* version of a record that this build doesn't know, which ends the reading */
     uint64_t spill_fill_bytes, vtcm_bytes;
     uint32_t opt_level; /* as it was set; 0: not set */
     uint64_t n_hvx_threads;
@@ -49,5 +57,16 @@ sw_code sw_binary_info_read(const sw_qnn_library *library, const char *file, con
 /* The same from the library's struct; for the above and for tests. */
 sw_code sw_binary_info_parse(const char *file, const QnnSystemContext_BinaryInfo_t *info, sw_arena *arena,
                              sw_binary_info *out, sw_error *err) SW_MUST_CHECK;
+
+/* Where the library comes from, when it is needed. */
+typedef sw_code sw_binary_info_opener(void *context, const sw_qnn_library **out, sw_error *err);
+
+/* As sw_binary_info_read in a process of its own, as Qualcomm's reader crashes on some damaged files: its
+ * death becomes an error (SW_BAD_DATA). The library is opened there, so that none of it is in this process;
+ * call it while this process has one thread. It gets a minute, and memory in proportion to the file.
+ * Errors: also those of the opener, SW_IO. */
+sw_code sw_binary_info_read_apart(sw_binary_info_opener *open, void *context, const char *file,
+                                  const void *data, uint64_t size, sw_arena *arena, sw_binary_info *out,
+                                  sw_error *err) SW_MUST_CHECK;
 
 #endif

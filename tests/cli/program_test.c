@@ -1,5 +1,6 @@
 /* The program as a process: exit statuses, what goes to stdout and what to stderr, and every input that a
  * shell can hand over, without Qualcomm's library and without the real model. */
+#include "bundle/pte_builder.h"
 #include "cli/run_program.h"
 #include "cli/tiny_bundle.h"
 
@@ -432,16 +433,14 @@ static void malformed_gguf(void **state) {
 /* A file that is something else is named, whatever door it comes to. */
 static void other_files_are_named(void **state) {
     (void)state;
-    /* P01: root offset, ET12, eh00, header length, program size, segment base and bytes. */
-    bytes pte = {0};
-    put_le(&pte, 64, 4), put(&pte, "ET12eh00", 8), put_le(&pte, 32, 4);
-    put_le(&pte, 128, 8), put_le(&pte, 128, 8), put_le(&pte, 512, 8), put_zeros(&pte, 128 - pte.size);
-    put_le(&pte, 0x5678abcd, 4), put_le(&pte, 1, 8), put_le(&pte, 256, 8), put_zeros(&pte, 640 - pte.size);
+    pte_file pte;
+    pte_build(&pte);
+    pte_put(&pte, PTE_BASE + 12, PTE_BINARY + 1, 8); /* so that inspect refuses it, too */
     const struct {
         const char *name, *data;
         size_t size;
         const char *says;
-    } files[] = {{"a.pte", (const char *)pte.data, pte.size, "is an ExecuTorch program, not a bundle"},
+    } files[] = {{"a.pte", (const char *)pte.data, PTE_SIZE, "an ExecuTorch program"},
                  {"old.pte", "\x40\0\0\0ET11eh00\x20\0\0\0\0\0\0\0\0\0\0\0", 24, "ExecuTorch program"},
                  {"short.pte", "\x40\0\0\0ET12eh", 10, "ExecuTorch program"},
                  {"empty.bin", "", 0, "empty file"},
@@ -460,7 +459,6 @@ static void other_files_are_named(void **state) {
         REFUSED(1, files[i].name, "tokenize", "--model", path);
         unlink(path);
     }
-    free(pte.data);
     REFUSED(1, "GGUF checkpoint", "generate", gguf, "--prompt", "a");
     REFUSED(1, "no manifest.json", "inspect", folder);
     REFUSED(1, "no manifest.json", "tokenize", "--model", folder);

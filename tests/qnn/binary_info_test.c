@@ -216,20 +216,49 @@ static void blobs_of_other_sizes_and_versions(void **state) {
     assert_int_equal(parse(), SW_OK);
     assert_int_equal(out.graphs[1].vtcm_bytes, 8 << 20);
     assert_false(out.graphs[1].has_sizes);
-    blob.v1.version = 2;
+    assert_int_equal(out.graphs[1].unknown_blob, 3);
+    blob.v1.version = 99;
     assert_int_equal(parse(), SW_OK);
     assert_false(out.graphs[1].has_blob);
+    assert_int_equal(out.graphs[1].unknown_blob, 99);
+    blob.v2.version = 2; /* alone, as the only record */
+    graphs[1].v3.graphBlobInfo = &blob.v2;
+    graphs[1].v3.graphBlobInfoSize = sizeof blob.v2;
+    assert_int_equal(parse(), SW_OK);
+    assert_true(out.graphs[1].has_sizes && !out.graphs[1].has_blob && out.graphs[1].unknown_blob == 0);
+    assert_int_equal(out.graphs[1].const_bytes, 13);
     graphs[0].v3.graphBlobInfo = NULL;
     info.u.v3.contextMetadataSize = 7;
     assert_int_equal(parse(), SW_OK);
     assert_int_equal(out.htp_arch, 0);
 }
 
+/* Of others' binaries: types that the IR hasn't, encodings of many scales, names that are no text. */
+static void what_others_have(void **state) {
+    (void)state;
+    y.v2.quantizeParams = (Qnn_QuantizeParams_t){QNN_DEFINED, QNN_ENCODING_AXIS_SCALE_OFFSET, {.bytes = {0}}};
+    assert_int_equal(parse(), SW_OK);
+    assert_true(out.graphs[0].outputs[0].other_encoding && !out.graphs[0].outputs[0].has_encoding);
+    assert_string_equal(sw_qnn_encoding_name(out.graphs[0].outputs[0].encoding_form), "AXIS_SCALE_OFFSET");
+    assert_string_equal(sw_qnn_type_name(out.graphs[0].outputs[0].qnn_type), "INT_64");
+    assert_string_equal(sw_qnn_type_name(1028), "UFIXED_POINT_4");
+    assert_string_equal(sw_qnn_type_name(12345), "unknown");
+    assert_string_equal(sw_qnn_encoding_name(12), "unknown");
+    static const char *const no_text[] = {"a\nb", "\033[2J", "\xff", "\x7f"};
+    for (size_t i = 0; i < 4; i++) {
+        x.v2.name = no_text[i];
+        refuse("a tensor's name is no text");
+    }
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, reset, drop)
-    const struct CMUnitTest tests[] = {
-        TEST(version_3_is_read_whole),          TEST(older_versions_are_read),
-        TEST(unknown_versions_are_refused),     TEST(counts_and_names_are_checked),
-        TEST(ranks_and_dimensions_are_checked), TEST(blobs_of_other_sizes_and_versions)};
+    const struct CMUnitTest tests[] = {TEST(version_3_is_read_whole),
+                                       TEST(older_versions_are_read),
+                                       TEST(unknown_versions_are_refused),
+                                       TEST(counts_and_names_are_checked),
+                                       TEST(ranks_and_dimensions_are_checked),
+                                       TEST(blobs_of_other_sizes_and_versions),
+                                       TEST(what_others_have)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
