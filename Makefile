@@ -12,7 +12,7 @@ sources = find $(wildcard src include tests bench fuzz) -name '*.[ch]'
 help:
 	@echo 'make demo           install what is missing, build, compile SmolLM2-135M for $(SOC) and run it'
 	@echo 'make test           install what is missing, build, run all tests'
-	@echo 'make conformance    each op alone on the CPU device and on Qualcomm'"'"'s emulator, with the differences'
+	@echo 'make conformance    the CPU device against Qualcomm'"'"'s emulator: each op alone, then a whole model'
 	@echo 'make build          build/release/spillway'
 	@echo 'make setup          Debian packages, Qualcomm'"'"'s libraries and the model only'
 	@echo 'make asan           the quick tests under AddressSanitizer and UndefinedBehaviorSanitizer'
@@ -41,6 +41,8 @@ test: build
 
 conformance: build
 	build/release/tests/cli_conformance_test
+	build/release/tests/cli_weight_forms_slow_test
+	scripts/compare_whole.sh
 
 # Tests that load Qualcomm's libraries or run the whole model have the label slow: they take minutes under the
 # sanitizers, whose reports on code without sources help nobody. A size no allocator can give is to be NULL there

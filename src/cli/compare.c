@@ -91,9 +91,14 @@ static void observe(void *context, const sw_graph *graph, const sw_op *op, const
     check->code = check_op(check, graph, op, values);
 }
 
+/* A difference of two logits that is larger than this many times the root mean square of the devices'
+ * difference isn't noise. */
+enum { CLEAR = 6 };
+
 typedef struct step {
     size_t cpu_top, emulator_top;
     double gap, kl, sqnr_db; /* gap: between the CPU device's two greatest logits */
+    double noise;            /* the greatest gap that the devices' difference may close */
 } step;
 
 /* How far the greatest logit is above the next. */
@@ -111,25 +116,30 @@ static step compare_logits(const float *cpu, const float *emulator, size_t n) {
     s.gap = top_gap(cpu, n, s.cpu_top);
     s.kl = score.kl;
     s.sqnr_db = score.noise > 0 ? sw_decibels(score.signal, score.noise) : INFINITY;
+    s.noise = CLEAR * sqrt(score.noise / (double)n);
     return s;
+}
+
+static double json_db(double db) {
+    return isfinite(db) ? db : 999.0;
 }
 
 static void print_step(const sw_options *options, uint32_t number, const step *s) {
     if (options->json)
-        printf("%s{\"step\": %u, \"cpu_top\": %zu, \"emulator_top\": %zu, \"gap\": %.6g, \"kl\": %.6g, "
-               "\"sqnr_db\": %.4g}",
-               number > 0 ? ",\n  " : "{\"steps\": [\n  ", number, s->cpu_top, s->emulator_top, s->gap, s->kl,
-               isfinite(s->sqnr_db) ? s->sqnr_db : 999.0);
+        printf("%s{\"step\": %u, \"cpu_top\": %zu, \"emulator_top\": %zu, \"gap\": %.6g, \"noise\": %.6g, "
+               "\"kl\": %.6g, \"sqnr_db\": %.4g}",
+               number > 0 ? ",\n  " : "{\"steps\": [\n  ", number, s->cpu_top, s->emulator_top, s->gap,
+               s->noise, s->kl, json_db(s->sqnr_db));
     else
-        printf("step %2u  cpu %6zu  emulator %6zu  %s  gap %7.4f  KL %.3e  SQNR %5.1f dB\n", number,
-               s->cpu_top, s->emulator_top, s->cpu_top == s->emulator_top ? "same " : "OTHER", s->gap, s->kl,
-               s->sqnr_db);
+        printf("step %2u  cpu %6zu  emulator %6zu  %s  gap %7.4f, noise %6.4f  KL %.3e  SQNR %5.1f dB\n",
+               number, s->cpu_top, s->emulator_top, s->cpu_top == s->emulator_top ? "same " : "OTHER", s->gap,
+               s->noise, s->kl, s->sqnr_db);
     fflush(stdout);
 }
 
 static void print_ops(const sw_options *options, const op_check *check, bool quantized) {
     if (options->json)
-        printf("],\n \"ops\": [");
+        printf(",\n \"ops\": [");
     else
         printf("op by op, same inputs, layers 0, %u and %u; differences in %s:\n", check->n_layers / 2,
                check->n_layers - 1,
@@ -149,7 +159,33 @@ static void print_ops(const sw_options *options, const op_check *check, bool qua
                    (unsigned long long)d->ops, d->worst, mean, 100 * share, d->worst_op);
         first = false;
     }
-    if (options->json) printf("]}\n");
+    if (options->json) printf("]");
+}
+
+/* Over all steps. A step is clear where the gap exceeds the noise. */
+typedef struct summary {
+    uint32_t steps, same, clear, clear_same;
+    double kl, least_sqnr_db;
+} summary;
+
+static void sum_up(summary *sum, const step *s) {
+    const bool same = s->cpu_top == s->emulator_top, clear = s->gap > s->noise;
+    sum->steps++;
+    sum->same += same, sum->clear += clear, sum->clear_same += clear && same;
+    sum->kl += s->kl;
+    sum->least_sqnr_db = sum->steps == 1 ? s->sqnr_db : fmin(sum->least_sqnr_db, s->sqnr_db);
+}
+
+static void print_summary(const sw_options *options, const summary *sum) {
+    if (options->json)
+        printf("],\n \"same_top\": %u, \"clear\": %u, \"clear_same_top\": %u, \"mean_kl\": %.6g, "
+               "\"least_sqnr_db\": %.4g",
+               sum->same, sum->clear, sum->clear_same, sum->kl / sum->steps, json_db(sum->least_sqnr_db));
+    else
+        printf("top-1 agreement %u of %u, %u of the %u whose gap exceeds the noise (%d times the root mean "
+               "square difference); mean KL %.3e, least SQNR %.1f dB\n",
+               sum->same, sum->steps, sum->clear_same, sum->clear, CLEAR, sum->kl / sum->steps,
+               sum->least_sqnr_db);
 }
 
 /* The prompt's ids: the user's, or the one of the main job. */
@@ -201,14 +237,15 @@ static sw_code check_another_prompt(pair *p, const sw_ids *prompt, size_t vocab,
 
 static sw_code compare_steps(const sw_options *options, const sw_decoder *decoder, pair *p,
                              const sw_ids *prompt, op_check *check, sw_error *err) {
-    size_t vocab = decoder->hparams.vocab, same = 0;
-    double worst_sqnr = INFINITY, sum_kl = 0;
+    const size_t vocab = decoder->hparams.vocab;
+    const bool check_ops = options->ops == NULL || strcmp(options->ops, "on") == 0;
+    summary sum = {0};
     const int32_t *ids = prompt->data;
     size_t n_ids = prompt->count;
     int32_t next;
     for (uint32_t i = 0; i <= options->tokens; i++) {
         /* Single ops: in the prompt's chunks and in the first decode step. */
-        sw_session_observe(p->on_cpu, i <= 1 ? observe : NULL, check);
+        sw_session_observe(p->on_cpu, check_ops && i <= 1 ? observe : NULL, check);
         SW_TRY(sw_session_feed(p->on_cpu, ids, n_ids, p->cpu_logits, NULL, err));
         if (check->code != SW_OK) return check->code;
         SW_TRY(sw_session_feed(p->on_emulator, ids, n_ids, p->emulator_logits,
@@ -217,16 +254,24 @@ static sw_code compare_steps(const sw_options *options, const sw_decoder *decode
         if (i == 0) memcpy(p->emulator_first, p->emulator_logits, vocab * sizeof(float));
         step s = compare_logits(p->cpu_logits, p->emulator_logits, vocab);
         print_step(options, i, &s);
-        same += s.cpu_top == s.emulator_top;
-        sum_kl += s.kl;
-        worst_sqnr = fmin(worst_sqnr, s.sqnr_db);
+        sum_up(&sum, &s);
         next = (int32_t)s.cpu_top;
         ids = &next, n_ids = 1;
     }
-    print_ops(options, check, sw_dtype_quantized(decoder->graphs[0]->tensors[0]->dtype));
-    sw_log(SW_LOG_INFO, "top-1 agreement %zu of %u, mean KL %.3e, least SQNR %.1f dB", same,
-           options->tokens + 1, sum_kl / (options->tokens + 1), worst_sqnr);
-    return check_another_prompt(p, prompt, vocab, err);
+    print_summary(options, &sum);
+    if (check_ops) print_ops(options, check, sw_dtype_quantized(decoder->graphs[0]->tensors[0]->dtype));
+    if (options->json) printf("}\n");
+    SW_TRY(check_another_prompt(p, prompt, vocab, err));
+    if (sum.clear_same < sum.clear)
+        return SW_FAIL(
+            err, SW_BAD_DATA,
+            "%u of %u positions have another likeliest token on the emulator, though the gap to the "
+            "next one exceeds the noise",
+            sum.clear - sum.clear_same, sum.clear);
+    if (sum.least_sqnr_db < (double)options->least_sqnr)
+        return SW_FAIL(err, SW_BAD_DATA, "the least SQNR is %.1f dB, wanted %g", sum.least_sqnr_db,
+                       (double)options->least_sqnr);
+    return SW_OK;
 }
 
 sw_code sw_cmd_compare(const sw_options *options, sw_error *err) {

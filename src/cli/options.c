@@ -140,6 +140,10 @@ static const option options_list[] = {
     {0, "run", NULL, FLAG, IN_VERIFY, AT(run), 0, 0,
      "let the graphs answer two prompts on the device of --run_on: do they look at their input?"},
     {0, "tokens", "N", U32, IN_COMPARE, AT(tokens), 1, 4096, "steps after the prompt (default 8)"},
+    {0, "least_sqnr", "DB", NUMBER, IN_COMPARE, AT(least_sqnr), 0, 999,
+     "fail where the logits' SQNR is below this"},
+    {0, "ops", "ON", TEXT, IN_COMPARE, AT(ops), 0, 0,
+     "on (default) or off: single ops of three layers too, which takes a minute or more"},
     {0, "chat", NULL, FLAG, IN_TOKENIZE, AT(chat), 0, 0, "put the text into the model's chat template first"},
     {0, "ids", "LIST", TEXT, IN_LOGITS, AT(ids), 0, 0, "token ids, with commas"},
     {0, "out", "FILE", TEXT, IN_LOGITS, AT(out), 0, 0, "the last position's logits, little-endian float32"},
@@ -213,6 +217,7 @@ static const struct choice {
 } choices[] = {
     {AT(rotate), {"on", "off"}},
     {AT(rounding), {"nearest", "gptq"}},
+    {AT(ops), {"on", "off"}},
     {AT(model_mode), {"hybrid", "kv", "lookahead"}},
     {AT(attention), {"auto", "grouped", "per_kv_head"}},
     {AT(run_on), {"cpu", "htp-emulator", "htp", "adb", "adb-cpu"}},

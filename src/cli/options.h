@@ -60,6 +60,8 @@ typedef struct sw_options {
     bool chat, json, tensors, run;
     const char *dot, *ids, *out, *report;
     uint32_t tokens;
+    const char *ops;  /* on or NULL, off */
+    float least_sqnr; /* dB */
     /* What is measured. */
     const char *text, *recipes, *tasks, *resume, *plot;
     uint32_t context, chunks;

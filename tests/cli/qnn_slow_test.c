@@ -83,7 +83,7 @@ static void cpu_and_emulator(void **state) {
     static const struct {
         const char *quant;
         double least_sqnr_db, worst_linear; /* steps of the output */
-    } rows[] = {{"16a8w", 40, 1}, {"8a8w", 12, 0}, {"f16", 35, 1}};
+    } rows[] = {{"16a8w", 999, 0}, {"8a8w", 12, 0}, {"f16", 35, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *path = in_folder(rows[i].quant);
         compile(path, rows[i].quant);
@@ -91,15 +91,17 @@ static void cpu_and_emulator(void **state) {
         assert_true(strlen(answer(path, "htp-emulator")) > 4);
 
         ran r = RUN("compare", path, "--prompt", "hi", "--tokens", "3", "--json", "--qnn_lib", QNN);
-        check_ran(&r, 0, "top-1 agreement");
+        check_ran(&r, 0, NULL);
         json_error_t where;
         json_t *all = json_loads(r.out, 0, &where), *one;
         if (all == NULL) fail_msg("%s: %s", where.text, r.out);
         size_t k, n_linear = 0;
+        const double least = json_number_value(json_object_get(all, "least_sqnr_db"));
+        if (least < rows[i].least_sqnr_db) fail_msg("%s: SQNR %g dB", rows[i].quant, least);
+        assert_true(json_equal(json_object_get(all, "clear"), json_object_get(all, "clear_same_top")));
         assert_int_equal(json_array_size(json_object_get(all, "steps")), 4);
         json_array_foreach(json_object_get(all, "steps"), k, one) {
-            double sqnr = json_number_value(json_object_get(one, "sqnr_db"));
-            if (sqnr < rows[i].least_sqnr_db) fail_msg("%s: step %zu: SQNR %g dB", rows[i].quant, k, sqnr);
+            assert_true(json_number_value(json_object_get(one, "sqnr_db")) >= least);
             if (json_number_value(json_object_get(one, "gap")) < 0.3) continue;
             assert_true(json_equal(json_object_get(one, "cpu_top"), json_object_get(one, "emulator_top")));
         }
