@@ -5,39 +5,11 @@
 
 #include "base/f16.h"
 #include "base/log.h"
+#include "cli/conformance_cases.h"
 #include "cpu/cpu.h"
 #include "graph/verify.h"
 #include "qnn/htp_test.h"
 #include "soc/soc.h"
-
-typedef struct form_case {
-    sw_dtype activation;
-    sw_weight_form form;
-    uint32_t rows, in, out;
-    double y_scale; /* u8, u16 */
-} form_case;
-
-#define ROWS_OF_4                                                                                            \
-    { SW_SCALES_ROW, true, 0 }
-#define ROWS_OF_8                                                                                            \
-    { SW_SCALES_ROW, false, 0 }
-#define STEPS(block)                                                                                         \
-    { SW_SCALES_BLOCKWISE, true, block }
-#define FLOATS(four_bit, block)                                                                              \
-    { SW_SCALES_FLOAT_BLOCK, four_bit, block }
-
-static const form_case cases[] = {
-    {SW_U8, ROWS_OF_4, 32, 576, 192, 1.0 / 8},     {SW_U8, STEPS(32), 32, 576, 192, 1},
-    {SW_U16, ROWS_OF_4, 1, 576, 1536, 1.0 / 2048}, {SW_U16, ROWS_OF_4, 32, 1536, 576, 1.0 / 1024},
-    {SW_U16, STEPS(32), 1, 576, 1536, 1.0 / 256},  {SW_U16, STEPS(32), 32, 1536, 576, 1.0 / 128},
-    {SW_U16, STEPS(32), 32, 576, 576, 1.0 / 300},  {SW_U16, STEPS(16), 32, 576, 192, 1.0 / 256},
-    {SW_U16, STEPS(64), 32, 576, 192, 1.0 / 256},  {SW_F16, ROWS_OF_8, 1, 576, 1536, 0},
-    {SW_F16, ROWS_OF_8, 32, 1536, 576, 0},         {SW_F16, ROWS_OF_4, 32, 576, 192, 0},
-    {SW_F16, FLOATS(true, 16), 32, 576, 192, 0},   {SW_F16, FLOATS(true, 32), 1, 576, 1536, 0},
-    {SW_F16, FLOATS(true, 32), 1, 1536, 576, 0},   {SW_F16, FLOATS(true, 32), 1, 576, 192, 0},
-    {SW_F16, FLOATS(true, 32), 32, 1536, 576, 0},  {SW_F16, FLOATS(true, 64), 32, 576, 192, 0},
-    {SW_F16, FLOATS(false, 32), 1, 576, 1536, 0},  {SW_F16, FLOATS(false, 32), 32, 1536, 576, 0},
-};
 
 typedef struct devices {
     sw_device *cpu, *htp;
@@ -188,7 +160,7 @@ static bool check(const devices *d, const form_case *c) {
 
 static void every_form_on_both_devices(void **state) {
     size_t bad = 0;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) bad += !check(*state, &cases[i]);
+    for (size_t i = 0; i < sizeof form_cases / sizeof *form_cases; i++) bad += !check(*state, &form_cases[i]);
     assert_int_equal(bad, 0);
 }
 
