@@ -12,7 +12,7 @@ static uint32_t padded_dim(const sw_tensor *t, uint32_t rank, uint32_t i) {
     return i + t->rank < rank ? 1 : t->dims[i + t->rank - rank];
 }
 
-typedef enum binary_form { IN_DOUBLE, ADD_INTEGERS, MULTIPLY_U16 } binary_form;
+typedef enum binary_form { IN_DOUBLE, ADD_INTEGERS, MULTIPLY_U8, MULTIPLY_U16 } binary_form;
 
 typedef struct binary_prepared {
     binary_form form;
@@ -20,6 +20,8 @@ typedef struct binary_prepared {
     int64_t add_a, add_b; /* ADD_INTEGERS: */
     int64_t add_constant; /* y = (((qa * a + qb * b) >> cut) + constant) >> shift */
     unsigned add_cut, add_shift;
+    int64_t multiplier, constant; /* MULTIPLY_U8: y = (a * b * multiplier + constant) >> shift */
+    unsigned shift;
     sw_product product; /* MULTIPLY_U16: cpu/product.h */
     int64_t share;
     size_t a_stride[SW_MAX_RANK], b_stride[SW_MAX_RANK]; /* 0 where broadcast */
@@ -91,6 +93,24 @@ static void prepare_add_u16(const sw_op_call *call, binary_prepared *p) {
     set_add(call, p, a, b, 1, (unsigned)fraction, -((-oa * a - ob * b) >> 1));
 }
 
+/* HTP's Multiply of u8: a multiplier of 15 bits, but no more than 22 of fraction. The product is taken less a
+ * multiple of 256 that centres it, which the constant gives back in whole steps of 2^15. */
+static void prepare_multiply_u8(const sw_op_call *call, binary_prepared *p, float ratio) {
+    const int64_t oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
+    int exponent;
+    frexp((double)ratio, &exponent);
+    const int shift = exponent < -7 ? 22 : 15 - exponent;
+    if (!(ratio < 1)) return; /* far from any seen, and another rule */
+    const int64_t multiplier = (int64_t)rint(ldexp((double)ratio, shift));
+    const int64_t centre = (((2 * oa + 255) * (2 * ob + 255) + 256) >> 9) * 256 * multiplier;
+    const int64_t steps = (16383 - centre) >> 15; /* -centre in 2^15, half down */
+    p->form = MULTIPLY_U8;
+    p->multiplier = multiplier;
+    p->shift = (unsigned)shift;
+    p->constant = -centre - steps * (1 << 15) - call->out->encoding.offset * ((int64_t)1 << shift) +
+                  ((int64_t)1 << (shift - 1));
+}
+
 static bool fits_int32(int64_t v) {
     return v >= INT32_MIN && v <= INT32_MAX;
 }
@@ -135,6 +155,7 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
     if (call->op->type == SW_OP_MULTIPLY) {
         const float ratio = a->encoding.scale * b->encoding.scale / y->encoding.scale;
         p->a = (double)a->encoding.scale * b->encoding.scale / y->encoding.scale;
+        if (a->dtype == SW_U8) prepare_multiply_u8(call, p, ratio);
         if (a->dtype == SW_U16 && sw_product_fits(ratio)) p->form = MULTIPLY_U16;
         p->product = sw_product_of(ratio, a->encoding.offset, b->encoding.offset);
         p->share = sw_product_round(p->product.bias * p->product.multiplier);
@@ -183,6 +204,15 @@ static void binary_row(const sw_op_call *call, size_t n, const void *qa, size_t 
             const int64_t e = sw_product_eighths(p->product, ((const uint16_t *)qa)[i * sa] + za,
                                                  ((const uint16_t *)qb)[i * sb] + zb);
             ((uint16_t *)out)[i] = (uint16_t)sw_product_store(e - p->share, offset, max);
+        }
+        return;
+    }
+    if (p->form == MULTIPLY_U8) {
+        const int32_t za = call->in[0]->encoding.offset, zb = call->in[1]->encoding.offset;
+        for (size_t i = 0; i < n; i++) {
+            const int32_t a = ((const uint8_t *)qa)[i * sa] + za, b = ((const uint8_t *)qb)[i * sb] + zb;
+            const int64_t v = (a * b * p->multiplier + p->constant) >> p->shift;
+            ((uint8_t *)out)[i] = (uint8_t)(v < 0 ? 0 : v > max ? max : v);
         }
         return;
     }

@@ -1,4 +1,4 @@
-/* u16 ops whose integers are the HTP's, bit for bit: against the emulator's own integers (library 2.51,
+/* Ops whose integers are the HTP's, bit for bit: against the emulator's own integers (library 2.51,
  * SM8750) for Sigmoid, SiLU, Softmax and RmsNorm, against the rules of docs/numerics.md, in wide arithmetic,
  * for the others. */
 #include "quantized_ops.h"
@@ -225,6 +225,42 @@ static void add_has_short_multipliers(void **state) {
     check_add(0.05, 0.03, 16); /* no more than 16 bits of fraction */
 }
 
+/* The first ten of each are a step off the exact product, half up. */
+static void multiply_of_u8_is_the_emulators(void **state) {
+    (void)state;
+    static const struct {
+        float a_scale, b_scale, y_scale;
+        int32_t a_offset, b_offset, y_offset, a[N], b[N], want[N];
+    } rows[] = {{0.031f,
+                 0.0173f,
+                 0.047f,
+                 -100,
+                 -209,
+                 -131,
+                 {136, 87, 176, 125, 56, 78, 153, 88, 118, 209, 167, 3, 52, 249, 165, 103},
+                 {181, 118, 145, 53, 210, 211, 104, 52, 153, 129, 116, 189, 69, 206, 104, 170},
+                 {120, 145, 76, 87, 131, 131, 68, 153, 120, 32, 60, 153, 208, 126, 53, 130}},
+                {0.031f,
+                 1.0f / 256,
+                 0.071f,
+                 -140,
+                 0,
+                 -90,
+                 {104, 90, 108, 77, 27, 83, 220, 5, 156, 22, 152, 191, 72, 106, 70, 138},
+                 {57, 170, 229, 107, 179, 108, 11, 228, 55, 236, 236, 145, 232, 81, 57, 120},
+                 {86, 75, 77, 78, 55, 79, 91, 37, 91, 42, 95, 103, 63, 85, 83, 90}}};
+    for (size_t i = 0; i < 2; i++) {
+        values in[2] = {MAKE(SW_U8, rows[i].a_scale, rows[i].a_offset, N),
+                        MAKE(SW_U8, rows[i].b_scale, rows[i].b_offset, N)};
+        values y = MAKE(SW_U8, rows[i].y_scale, rows[i].y_offset, N);
+        fill_with(&in[0], rows[i].a, N), fill_with(&in[1], rows[i].b, N);
+        sw_op op = {.type = SW_OP_MULTIPLY, .name = "multiply", .n_inputs = 2, .n_outputs = 1};
+        run_op(&op, in, 2, &y, NULL);
+        expect_values(&y, rows[i].want, N);
+        release(&in[0]), release(&in[1]), release(&y);
+    }
+}
+
 /* In each row two outputs are those of qf32, not of real numbers. */
 static void rms_norm_is_the_emulators(void **state) {
     (void)state;
@@ -299,6 +335,7 @@ int main(void) {
                                        cmocka_unit_test(multiply_keeps_eighths),
                                        cmocka_unit_test(rotary_keeps_eighths),
                                        cmocka_unit_test(add_has_short_multipliers),
+                                       cmocka_unit_test(multiply_of_u8_is_the_emulators),
                                        cmocka_unit_test(rms_norm_is_the_emulators),
                                        cmocka_unit_test(narrowing_has_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);

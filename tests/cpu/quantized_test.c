@@ -136,8 +136,8 @@ static void add_and_multiply_broadcast(void **state) {
                 values y = make(type, (multiply ? 0.05f : 0.04f) * f, middle(type) - 3, 4, shapes[s][2]);
                 /* Add of u16 has multipliers of 15 bits: 65535 / 2^15 / 2 for each input more. Of u8, 13
                  * bits: 255 / 2^13 / 2 for each, and 1/64 for the offsets' share. Multiply of u16: a constant
-                 * of up to 1/16 and a multiplier of 18 bits. */
-                double lsb = multiply ? (type == SW_U8 ? 0.5 : 0.7) : type == SW_U8 ? 0.55 : 0.5 + 2;
+                 * of up to 1/16 and a multiplier of 18 bits; of u8: 2^14 / 2^21, and 15 bits. */
+                double lsb = multiply ? (type == SW_U8 ? 0.52 : 0.7) : type == SW_U8 ? 0.55 : 0.5 + 2;
                 binary(multiply ? SW_OP_MULTIPLY : SW_OP_ADD, &a, &b, &y, -lsb, lsb);
             }
             values a = MAKE(type, 0.02f, -5, 3, 7), b = MAKE(type, 0.03f, -9, 7), y = MAKE(type, 1, 0, 3, 7);
