@@ -12,6 +12,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Of two u8 values: the ratio as a multiplier of `shift` fraction bits, the product less a multiple of 256
+ * that centres it, and the whole steps of 2^15 that give that back. */
+typedef struct sw_product8 {
+    int64_t multiplier, centre, steps;
+} sw_product8;
+
+/* For the greatest ratio of an op, below 1: 15 bits, but no more than 22 of fraction. At least 15. */
+static inline unsigned sw_product8_shift(float ratio) {
+    int exponent;
+    frexp((double)ratio, &exponent);
+    return exponent < -7 ? 22 : (unsigned)(15 - exponent);
+}
+
+static inline sw_product8 sw_product8_of(float ratio, unsigned shift, int32_t offset_a, int32_t offset_b) {
+    const int64_t a = offset_a, b = offset_b;
+    const int64_t multiplier = (int64_t)rint(ldexp((double)ratio, (int)shift));
+    const int64_t centre = (((2 * a + 255) * (2 * b + 255) + 256) >> 9) * 256 * multiplier;
+    return (sw_product8){multiplier, centre, (16383 - centre) >> 15}; /* -centre, half down */
+}
+
+/* In 2^-(shift - 15) of an output step, half up. a, b with their offsets added. */
+static inline int64_t sw_product8_rounded(sw_product8 p, int32_t a, int32_t b) {
+    return ((a * b * p.multiplier - p.centre + (1 << 14)) >> 15) - p.steps;
+}
+
 typedef struct sw_product {
     int64_t multiplier; /* of 31 fraction bits, below 2^31 */
     int64_t bias;       /* |a * b + bias| <= 2^31 */

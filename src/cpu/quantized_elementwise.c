@@ -93,22 +93,16 @@ static void prepare_add_u16(const sw_op_call *call, binary_prepared *p) {
     set_add(call, p, a, b, 1, (unsigned)fraction, -((-oa * a - ob * b) >> 1));
 }
 
-/* HTP's Multiply of u8: a multiplier of 15 bits, but no more than 22 of fraction. The product is taken less a
- * multiple of 256 that centres it, which the constant gives back in whole steps of 2^15. */
+/* HTP's Multiply of u8: one product, rounded once. */
 static void prepare_multiply_u8(const sw_op_call *call, binary_prepared *p, float ratio) {
-    const int64_t oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
-    int exponent;
-    frexp((double)ratio, &exponent);
-    const int shift = exponent < -7 ? 22 : 15 - exponent;
     if (!(ratio < 1)) return; /* far from any seen, and another rule */
-    const int64_t multiplier = (int64_t)rint(ldexp((double)ratio, shift));
-    const int64_t centre = (((2 * oa + 255) * (2 * ob + 255) + 256) >> 9) * 256 * multiplier;
-    const int64_t steps = (16383 - centre) >> 15; /* -centre in 2^15, half down */
     p->form = MULTIPLY_U8;
-    p->multiplier = multiplier;
-    p->shift = (unsigned)shift;
-    p->constant = -centre - steps * (1 << 15) - call->out->encoding.offset * ((int64_t)1 << shift) +
-                  ((int64_t)1 << (shift - 1));
+    p->shift = sw_product8_shift(ratio);
+    const sw_product8 product =
+        sw_product8_of(ratio, p->shift, call->in[0]->encoding.offset, call->in[1]->encoding.offset);
+    p->multiplier = product.multiplier;
+    p->constant = -product.centre - product.steps * (1 << 15) -
+                  call->out->encoding.offset * ((int64_t)1 << p->shift) + ((int64_t)1 << (p->shift - 1));
 }
 
 static bool fits_int32(int64_t v) {

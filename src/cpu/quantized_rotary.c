@@ -14,7 +14,9 @@ bool sw_quantized_rotary_matches(const sw_op_call *call) {
 
 /* The HTP's products of u16: two factors' worth of eighths of a step, and what each output takes off. */
 typedef struct rotary_prepared {
-    bool u16;
+    bool u16, u8;      /* by HTP's integers; else in double */
+    unsigned fraction; /* u8: bits of a rounded product */
+    sw_product8 cos_u8, sin_u8;
     sw_product by_cos, by_sin;
     int64_t low_share, high_share; /* of [a c - b s] and [b c + a s] */
     const sw_row_isa *isa;         /* NULL: the rule needs 64 bits */
@@ -57,6 +59,12 @@ sw_code sw_quantized_rotary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
     const float sin_ratio = x->encoding.scale * sine->encoding.scale * by_y;
     p->u16 = x->dtype == SW_U16 && cosine->dtype == SW_U16 && sine->dtype == SW_U16 &&
              sw_product_fits(cos_ratio) && sw_product_fits(sin_ratio);
+    const float larger = cos_ratio > sin_ratio ? cos_ratio : sin_ratio;
+    p->u8 = x->dtype == SW_U8 && cosine->dtype == SW_U8 && sine->dtype == SW_U8 && larger < 0.5f;
+    const unsigned shift = sw_product8_shift(larger);
+    p->fraction = shift - 15;
+    p->cos_u8 = sw_product8_of(cos_ratio, shift, x->encoding.offset, cosine->encoding.offset);
+    p->sin_u8 = sw_product8_of(sin_ratio, shift, x->encoding.offset, sine->encoding.offset);
     p->by_cos = sw_product_of(cos_ratio, x->encoding.offset, cosine->encoding.offset);
     p->by_sin = sw_product_of(sin_ratio, x->encoding.offset, sine->encoding.offset);
     const int64_t cos_bias = p->by_cos.bias * p->by_cos.multiplier;
@@ -94,10 +102,38 @@ static void rotary_rows_u16(const sw_op_call *call, size_t begin, size_t end) {
     }
 }
 
+/* Products rounded to 2^-fraction of a step, then their sum to a step, both half up. */
+static void rotary_rows_u8(const sw_op_call *call, size_t begin, size_t end) {
+    const rotary_prepared *p = call->prepared;
+    const sw_tensor *x = call->in[0], *y = call->out;
+    const size_t n = x->dims[2], half = x->dims[3] / 2;
+    const int32_t ox = x->encoding.offset, oc = call->in[1]->encoding.offset,
+                  os = call->in[2]->encoding.offset;
+    const int64_t half_step = (int64_t)1 << p->fraction >> 1, oy = y->encoding.offset;
+    for (size_t r = begin; r < end; r++) {
+        const uint8_t *row = (const uint8_t *)call->in_data[0] + r * 2 * half;
+        const uint8_t *cosine = (const uint8_t *)call->in_data[1] + r % n * half;
+        const uint8_t *sine = (const uint8_t *)call->in_data[2] + r % n * half;
+        uint8_t *out = (uint8_t *)call->out_data + r * 2 * half;
+        for (size_t i = 0; i < half; i++) {
+            const int32_t a = row[i] + ox, b = row[i + half] + ox, c = cosine[i] + oc, s = sine[i] + os;
+            int64_t low = sw_product8_rounded(p->cos_u8, a, c) - sw_product8_rounded(p->sin_u8, b, s);
+            int64_t high = sw_product8_rounded(p->cos_u8, b, c) + sw_product8_rounded(p->sin_u8, a, s);
+            low = ((low + half_step) >> p->fraction) - oy, high = ((high + half_step) >> p->fraction) - oy;
+            out[i] = (uint8_t)(low < 0 ? 0 : low > UINT8_MAX ? UINT8_MAX : low);
+            out[i + half] = (uint8_t)(high < 0 ? 0 : high > UINT8_MAX ? UINT8_MAX : high);
+        }
+    }
+}
+
 static void rotary_rows(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
     if (((const rotary_prepared *)call->prepared)->u16) {
         rotary_rows_u16(call, begin, end);
+        return;
+    }
+    if (((const rotary_prepared *)call->prepared)->u8) {
+        rotary_rows_u8(call, begin, end);
         return;
     }
     const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2], *y = call->out;
@@ -106,8 +142,9 @@ static void rotary_rows(void *context, size_t begin, size_t end) {
     const double by_sin = (double)x->encoding.scale * sine->encoding.scale / y->encoding.scale;
     const int32_t max = sw_dtype_max(y->dtype);
     if (x->dtype == SW_U8 && cosine->dtype == SW_U8 && sine->dtype == SW_U8) {
-        const sw_exact_rotary_rule rule = {x->encoding.offset, cosine->encoding.offset, sine->encoding.offset,
-                                           by_cos,             by_sin,                  y->encoding.offset};
+        const sw_exact_rotary_rule rule = {
+            x->encoding.offset, cosine->encoding.offset, sine->encoding.offset, by_cos, by_sin,
+            y->encoding.offset};
         const sw_row_isa *isa = sw_row_best();
         for (size_t r = begin; r < end; r++)
             isa->rotary_u8(half, (const uint8_t *)call->in_data[0] + r * 2 * half,
