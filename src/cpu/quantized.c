@@ -11,7 +11,7 @@ const sw_kernel sw_kernels_quantized[] = {
      sw_quantized_fully_connected_run},
     {"MatMul u8|u16 u8|u16", SW_OP_MATMUL, sw_quantized_matmul_matches, sw_quantized_matmul_prepare,
      sw_quantized_matmul_scratch, sw_quantized_matmul_run},
-    {"RmsNorm u8|u16", SW_OP_RMS_NORM, sw_quantized_rms_norm_matches, NULL, sw_quantized_rms_norm_scratch,
+    {"RmsNorm u8|u16", SW_OP_RMS_NORM, sw_quantized_rms_norm_matches, sw_quantized_rms_norm_prepare, NULL,
      sw_quantized_rms_norm_run},
     {"RotaryEmbedding u8|u16", SW_OP_ROTARY_EMBEDDING, sw_quantized_rotary_matches,
      sw_quantized_rotary_prepare, NULL, sw_quantized_rotary_run},

@@ -58,7 +58,7 @@ size_t sw_quantized_matmul_scratch(const sw_op_call *call);
 void sw_quantized_matmul_run(const sw_op_call *call);
 
 bool sw_quantized_rms_norm_matches(const sw_op_call *call);
-size_t sw_quantized_rms_norm_scratch(const sw_op_call *call);
+sw_code sw_quantized_rms_norm_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
 void sw_quantized_rms_norm_run(const sw_op_call *call);
 
 bool sw_quantized_rotary_matches(const sw_op_call *call);

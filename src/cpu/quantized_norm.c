@@ -6,34 +6,22 @@
  * u8: r in double, results rounded to half precision, which lifts those just below an integer. */
 #include <math.h>
 
-#include "base/f16.h"
 #include "cpu/qf32.h"
 #include "cpu/quantized.h"
+#include "cpu/row_isa.h"
 
-/* gamma over the output's scale, g = m * unit, and what it takes to make the step of g * r that of its
- * factors. Signs are in unit: m >= 0. */
-typedef struct column {
-    double m, unit;
-} column;
+/* u16: gamma over the output's scale, g = mantissa * unit, and what it takes to make the step of g * r that
+ * of its factors; signs are in unit: mantissa >= 0. u8: gamma with its offset. */
+typedef struct prepared {
+    const sw_row_isa *isa;
+    double *mantissas, *units;
+    int32_t *gamma;
+} prepared;
 
 bool sw_quantized_rms_norm_matches(const sw_op_call *call) {
     const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
     return sw_is_unsigned_quantized(x) && sw_is_unsigned_quantized(gamma) && y->dtype == x->dtype &&
            sw_same_elements(y, x) && gamma->rank == 1 && gamma->dims[0] == sw_last_dim(x);
-}
-
-size_t sw_quantized_rms_norm_scratch(const sw_op_call *call) {
-    return call->out->dtype == SW_U16 ? sw_last_dim(call->in[0]) * sizeof(column) : 0;
-}
-
-static int64_t sum_of_squares(const sw_op_call *call, size_t row, size_t c) {
-    const sw_tensor *x = call->in[0];
-    int64_t sum = 0;
-    for (size_t i = 0; i < c; i++) {
-        const int64_t v = sw_load_unsigned(call->in_data[0], x->dtype, row * c + i) + x->encoding.offset;
-        sum += v * v;
-    }
-    return sum;
 }
 
 /* A part of 32 bits over n: its two halves, each over n. */
@@ -61,65 +49,70 @@ static float reciprocal_root(int64_t sum, float by_n, float epsilon) {
     return y.f;
 }
 
-static void make_columns(const sw_op_call *call, column *columns) {
+static void make_columns(const sw_op_call *call, const void *data, prepared *p) {
     const sw_tensor *gamma = call->in[1];
     for (size_t i = 0; i < gamma->dims[0]; i++) {
-        const int32_t q = sw_load_unsigned(call->in_data[1], gamma->dtype, i) + gamma->encoding.offset;
+        const int32_t q = sw_load_unsigned(data, gamma->dtype, i) + gamma->encoding.offset;
+        if (p->gamma != NULL) {
+            p->gamma[i] = q;
+            continue;
+        }
         const float g = (float)q * gamma->encoding.scale / call->out->encoding.scale;
         int e;
         const double m = frexp(fabs((double)g), &e);
-        columns[i] = (column){ldexp(m, 23), ldexp(q < 0 ? -1 : 1, q == 0 ? -200 : e - 23)};
+        p->mantissas[i] = ldexp(m, 23);
+        p->units[i] = ldexp(q < 0 ? -1 : 1, q == 0 ? -200 : e - 23);
     }
+}
+
+sw_code sw_quantized_rms_norm_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    const size_t c = sw_last_dim(call->in[0]);
+    prepared *p = sw_arena_alloc(arena, sizeof *p);
+    if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    *p = (prepared){.isa = sw_row_best()};
+    if (call->out->dtype == SW_U8) {
+        p->gamma = sw_arena_array(arena, c, sizeof *p->gamma);
+    } else {
+        p->mantissas = sw_arena_array(arena, c, sizeof *p->mantissas);
+        p->units = sw_arena_array(arena, c, sizeof *p->units);
+    }
+    if (p->gamma == NULL && (p->mantissas == NULL || p->units == NULL))
+        return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    if (call->in[1]->kind == SW_TENSOR_CONSTANT) make_columns(call, call->in[1]->data, p);
+    call->prepared = p;
+    return SW_OK;
 }
 
 /* floor(x * qf32(g * r)). The product with x, a qf32 too, stays between the same integers, but for zeros:
  * those with a minus sign (x = 0 and gamma < 0, or x < 0 and gamma = 0) fall to -1. */
 static void rms_norm_rows_u16(const sw_op_call *call, size_t begin, size_t end) {
+    const prepared *p = call->prepared;
     const sw_tensor *x = call->in[0];
-    const column *columns = call->scratch;
     const size_t c = sw_last_dim(x);
     const float scale = x->encoding.scale;
     const float epsilon = call->op->params.rms_norm.epsilon / (scale * scale), by_n = 1 / (float)c;
-    const int32_t ox = x->encoding.offset, oy = call->out->encoding.offset;
     for (size_t row = begin; row < end; row++) {
-        int e;
-        const float r = reciprocal_root(sum_of_squares(call, row, c), by_n, epsilon);
-        const double m = frexp((double)r, &e), unit = ldexp(1, e);
         const uint16_t *q = (const uint16_t *)call->in_data[0] + row * c;
-        uint16_t *out = (uint16_t *)call->out_data + row * c;
-        for (size_t i = 0; i < c; i++) {
-            const double product = columns[i].m * m; /* below 2^23, and not below 2^22 where g * r carries */
-            const int32_t step = (int32_t)product;
-            const double at = product - step;
-            const double middle = product >= 0x1p22 ? 0.5 : at <= 0.375 ? 0.25 : at <= 0.625 ? 0.5 : 0.75;
-            const int32_t v = q[i] + ox;
-            double y = (v == 0 ? 0x1p-60 : v) * ((step + middle) * (columns[i].unit * unit));
-            y = y < -65536 ? -65536 : y > 131072 ? 131072 : y;
-            int32_t floored = (int32_t)y;
-            floored -= y < floored;
-            floored -= oy;
-            out[i] = (uint16_t)(floored < 0 ? 0 : floored > UINT16_MAX ? UINT16_MAX : floored);
-        }
+        int e;
+        const float r = reciprocal_root(p->isa->squares_u16(c, q, x->encoding.offset), by_n, epsilon);
+        const double m = frexp((double)r, &e);
+        const sw_norm_rule rule = {x->encoding.offset, call->out->encoding.offset, m, ldexp(1, e)};
+        p->isa->norm_u16(c, q, p->mantissas, p->units, rule, (uint16_t *)call->out_data + row * c);
     }
 }
 
 static void rms_norm_rows_u8(const sw_op_call *call, size_t begin, size_t end) {
-    const sw_tensor *x = call->in[0], *gamma = call->in[1], *y = call->out;
+    const prepared *p = call->prepared;
+    const sw_tensor *x = call->in[0], *y = call->out;
     const size_t c = sw_last_dim(x);
     const double scale = x->encoding.scale;
-    const uint8_t *in = call->in_data[0];
-    uint8_t *out = call->out_data;
-    for (size_t r = begin; r < end; r++) {
-        const double mean = (double)sum_of_squares(call, r, c) * scale * scale / (double)c;
+    for (size_t row = begin; row < end; row++) {
+        const uint8_t *q = (const uint8_t *)call->in_data[0] + row * c;
+        const double mean = (double)p->isa->squares_u8(c, q, x->encoding.offset) * scale * scale / (double)c;
         const double root = sqrt(mean + (double)call->op->params.rms_norm.epsilon);
-        const double multiplier = scale * gamma->encoding.scale / y->encoding.scale / root;
-        for (size_t i = 0; i < c; i++) {
-            const int32_t v = in[r * c + i] + x->encoding.offset;
-            const int32_t g = sw_load_unsigned(call->in_data[1], gamma->dtype, i) + gamma->encoding.offset;
-            double q = (double)(v * g) * multiplier - y->encoding.offset;
-            if (q < UINT8_MAX) q = sw_f16_to_f32(sw_f32_to_f16((float)q));
-            out[r * c + i] = (uint8_t)sw_floor_saturated(q, UINT8_MAX);
-        }
+        const sw_norm_u8_rule rule = {x->encoding.offset, y->encoding.offset,
+                                      scale * call->in[1]->encoding.scale / y->encoding.scale / root};
+        p->isa->norm_u8(c, q, p->gamma, rule, (uint8_t *)call->out_data + row * c);
     }
 }
 
@@ -133,7 +126,7 @@ static void rms_norm_rows(void *context, size_t begin, size_t end) {
 
 void sw_quantized_rms_norm_run(const sw_op_call *call) {
     sw_op_call copy = *call;
-    if (call->out->dtype == SW_U16) make_columns(call, call->scratch);
+    if (call->in[1]->kind != SW_TENSOR_CONSTANT) make_columns(call, call->in_data[1], call->prepared);
     sw_pool_for(call->pool, (size_t)sw_tensor_elements(call->in[0]) / sw_last_dim(call->in[0]), 1,
                 rms_norm_rows, &copy);
 }

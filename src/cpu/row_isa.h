@@ -44,8 +44,28 @@ typedef struct sw_exact_rotary_rule {
     double ox, oc, os, by_cos, by_sin, offset;
 } sw_exact_rotary_rule;
 
+/* A row of RmsNorm. u16: what quantized_norm.c says of its columns; factor and unit are the row's. */
+typedef struct sw_norm_rule {
+    int32_t offset_x, offset_y;
+    double factor, unit;
+} sw_norm_rule;
+
+/* u8: v gamma multiplier - offset_y, in half precision, cut. */
+typedef struct sw_norm_u8_rule {
+    int32_t offset_x, offset_y;
+    double multiplier;
+} sw_norm_u8_rule;
+
 typedef struct sw_row_isa {
     sw_isa needs;
+    /* Sum of (x + offset)^2, n < 2^31. */
+    int64_t (*squares_u8)(size_t n, const uint8_t *x, int32_t offset);
+    int64_t (*squares_u16)(size_t n, const uint16_t *x, int32_t offset);
+    /* y = floor(x * ((step + middle) * unit)) - offset_y: columns' mantissas and units [n]. */
+    void (*norm_u16)(size_t n, const uint16_t *x, const double *mantissas, const double *units,
+                     sw_norm_rule rule, uint16_t *y);
+    /* gamma [n] with its offset added. */
+    void (*norm_u8)(size_t n, const uint8_t *x, const int32_t *gamma, sw_norm_u8_rule rule, uint8_t *y);
     void (*multiply_u8)(size_t n, const uint8_t *a, const uint8_t *b, sw_exact_rule rule, uint8_t *y);
     void (*rotary_u8)(size_t half, const uint8_t *x, const uint8_t *cosine, const uint8_t *sine,
                       sw_exact_rotary_rule rule, uint8_t *y);

@@ -1,5 +1,8 @@
 /* row_loops.h: the loops of cpu/row_isa.h, in C that compilers turn into vectors. Included once by each
  * variant, which defines ROW_ISA (its table's name) and ROW_NEEDS. */
+#include <math.h>
+#include <string.h>
+
 #include "cpu/row_isa.h"
 
 static inline int32_t held(int32_t v, int32_t max) {
@@ -24,6 +27,68 @@ static void rotary_u8(size_t half, const uint8_t *restrict x, const uint8_t *res
         const double c = (cosine[i] + rule.oc) * rule.by_cos, s = (sine[i] + rule.os) * rule.by_sin;
         y[i] = held_u8(a * c - b * s + 0.5 - rule.offset);
         y[i + half] = held_u8(b * c + a * s + 0.5 - rule.offset);
+    }
+}
+
+static int64_t squares_u8(size_t n, const uint8_t *x, int32_t offset) {
+    int64_t sum = 0;
+    for (size_t begin = 0; begin < n; begin += 16384) { /* 2^14 squares below 2^16 fit 32 bits */
+        const size_t end = n - begin < 16384 ? n : begin + 16384;
+        int32_t part = 0;
+        for (size_t i = begin; i < end; i++) part += (x[i] + offset) * (x[i] + offset);
+        sum += part;
+    }
+    return sum;
+}
+
+/* A square below 2^32, of which each half is summed in 32 bits. */
+static int64_t squares_u16(size_t n, const uint16_t *x, int32_t offset) {
+    int64_t sum = 0;
+    for (size_t begin = 0; begin < n; begin += 65536) {
+        const size_t end = n - begin < 65536 ? n : begin + 65536;
+        uint32_t low = 0, high = 0;
+        for (size_t i = begin; i < end; i++) {
+            const uint32_t v = (uint32_t)(x[i] + offset), square = v * v;
+            low += square & 0xffff, high += square >> 16;
+        }
+        sum += (int64_t)low + ((int64_t)high << 16);
+    }
+    return sum;
+}
+
+static void norm_u16(size_t n, const uint16_t *restrict x, const double *restrict mantissas,
+                     const double *restrict units, sw_norm_rule rule, uint16_t *restrict y) {
+    for (size_t i = 0; i < n; i++) {
+        const double product =
+            mantissas[i] * rule.factor; /* below 2^23; not below 2^22 where g * r carries */
+        const double step = (double)(int32_t)product, at = product - step;
+        const double low = at > 0.375 ? 0.5 : 0.25, fine = at > 0.625 ? 0.75 : low;
+        const double middle = product >= 0x1p22 ? 0.5 : fine;
+        const int32_t v = x[i] + rule.offset_x;
+        const double wide = (double)v + (v == 0 ? 0x1p-60 : 0.0); /* a zero goes by its factor's sign */
+        double z = floor(wide * ((step + middle) * (units[i] * rule.unit))) - rule.offset_y;
+        z = z > 0.0 ? z : 0.0;
+        z = z < UINT16_MAX ? z : UINT16_MAX;
+        y[i] = (uint16_t)(int32_t)z;
+    }
+}
+
+/* Half precision's 11 bits, nearest, ties to even; what is below its normal range is 0 when cut. */
+static inline float shortened(float v) {
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    bits = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static void norm_u8(size_t n, const uint8_t *restrict x, const int32_t *restrict gamma, sw_norm_u8_rule rule,
+                    uint8_t *restrict y) {
+    for (size_t i = 0; i < n; i++) {
+        const int32_t product = (x[i] + rule.offset_x) * gamma[i];
+        const double q = (double)product * rule.multiplier - (double)rule.offset_y;
+        const double held_q = q > 0 ? q < UINT8_MAX ? q : UINT8_MAX : 0;
+        y[i] = (uint8_t)(int32_t)shortened((float)held_q);
     }
 }
 
@@ -106,6 +171,10 @@ static void scale(size_t n, const uint16_t *e, uint32_t factor, unsigned shift, 
 }
 
 const sw_row_isa ROW_ISA = {.needs = ROW_NEEDS,
+                            .squares_u8 = squares_u8,
+                            .squares_u16 = squares_u16,
+                            .norm_u16 = norm_u16,
+                            .norm_u8 = norm_u8,
                             .multiply_u8 = multiply_u8,
                             .rotary_u8 = rotary_u8,
                             .add_u8 = add_u8,
