@@ -59,9 +59,9 @@ INLINE __m512i load_nibbles(const uint8_t *w, size_t t) {
 /* n_w rows of w, n_x rows of x of `planes` planes; all three are constants at each call. One row of w after
  * the other, so that memory is read in its order. */
 INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, const bool nibbles,
-                     const uint8_t *x, const void *w, size_t w_stride, const bool flip, size_t k,
-                     int32_t *out, size_t out_stride) {
-    __m512i sums[3 * 2][4], x_sums[3 * 2];
+                     const uint8_t *x, const int32_t *eights, const void *w, size_t w_stride, const bool flip,
+                     size_t k, int32_t *out, size_t out_stride) {
+    __m512i sums[3 * 2][4];
     const __m512i flips = _mm512_set1_epi8((char)0x80);
     const size_t plane = plane_bytes(k), step = (3 - planes) * plane; /* a u8 row has an empty plane */
     UNROLL for (size_t p = 0; p < 6; p++) {
@@ -69,34 +69,29 @@ INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, co
     }
     UNROLL for (size_t j = 0; j < n_w; j++) {
         const char *row = (const char *)w + j * w_stride;
+        __m512i sum[3 * 2];
+        UNROLL for (size_t p = 0; p < n_x * planes; p++) sum[p] = _mm512_setzero_si512();
         size_t t = 0;
         for (; nibbles ? t < k : t + LANES <= k; t += LANES) {
             __m512i q = nibbles ? load_nibbles((const uint8_t *)row, t) : _mm512_loadu_si512(row + t);
             if (flip) q = _mm512_xor_si512(q, flips);
-            UNROLL for (size_t p = 0; p < n_x * planes; p++) sums[p][j] =
-                _mm512_dpbusd_epi32(sums[p][j], _mm512_load_si512(x + p * step + t), q);
+            UNROLL for (size_t p = 0; p < n_x * planes; p++) sum[p] =
+                _mm512_dpbusd_epi32(sum[p], _mm512_load_si512(x + p * step + t), q);
         }
-        if (t >= k) continue;
-        __m512i q = _mm512_maskz_loadu_epi8((__mmask64)-1 >> (LANES - (k - t)), row + t);
-        if (flip) q = _mm512_xor_si512(q, flips); /* what is past the end meets zeros of x */
-        UNROLL for (size_t p = 0; p < n_x * planes; p++) sums[p][j] =
-            _mm512_dpbusd_epi32(sums[p][j], _mm512_load_si512(x + p * step + t), q);
-    }
-    for (size_t p = 0; nibbles && p < n_x * planes; p++) { /* nibbles are 8 too high */
-        x_sums[p] = _mm512_setzero_si512();
-        for (size_t t = 0; t < k; t += LANES)
-            x_sums[p] =
-                _mm512_dpbusd_epi32(x_sums[p], _mm512_load_si512(x + p * step + t), _mm512_set1_epi8(8));
+        if (t < k) {
+            __m512i q = _mm512_maskz_loadu_epi8((__mmask64)-1 >> (LANES - (k - t)), row + t);
+            if (flip) q = _mm512_xor_si512(q, flips); /* what is past the end meets zeros of x */
+            UNROLL for (size_t p = 0; p < n_x * planes; p++) sum[p] =
+                _mm512_dpbusd_epi32(sum[p], _mm512_load_si512(x + p * step + t), q);
+        }
+        UNROLL for (size_t p = 0; p < n_x * planes; p++) sums[p][j] = sum[p];
     }
     UNROLL for (size_t i = 0; i < n_x; i++) {
         __m128i total[2];
         UNROLL for (size_t p = 0; p < planes; p++) {
             const __m512i *s = sums[i * planes + p];
             total[p] = totals(s[0], s[1], s[2], s[3]);
-            if (nibbles) {
-                const __m512i e = x_sums[i * planes + p];
-                total[p] = _mm_sub_epi32(total[p], totals(e, e, e, e));
-            }
+            if (nibbles) total[p] = _mm_sub_epi32(total[p], _mm_set1_epi32(eights[i * planes + p]));
         }
         __m128i s = total[0];
         if (planes == 2) s = _mm_add_epi32(s, _mm_srai_epi32(total[1], 8));
@@ -107,13 +102,21 @@ INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, co
 INLINE void dot_rows(const size_t n_x, const size_t planes, const bool nibbles, const uint8_t *x, size_t n_w,
                      const void *w, size_t w_stride, const bool flip, size_t k, int32_t *out,
                      size_t out_stride) {
+    int32_t eights[3 * 2]; /* nibbles are 8 too high */
+    for (size_t p = 0; nibbles && p < n_x * planes; p++) {
+        __m512i sum = _mm512_setzero_si512();
+        for (size_t t = 0; t < k; t += LANES)
+            sum = _mm512_dpbusd_epi32(sum, _mm512_load_si512(x + p * (3 - planes) * plane_bytes(k) + t),
+                                      _mm512_set1_epi8(8));
+        eights[p] = _mm512_reduce_add_epi32(sum);
+    }
     size_t j = 0;
     for (; j + 4 <= n_w; j += 4)
-        dot_tile(n_x, planes, 4, nibbles, x, (const char *)w + j * w_stride, w_stride, flip, k, out + j,
-                 out_stride);
+        dot_tile(n_x, planes, 4, nibbles, x, eights, (const char *)w + j * w_stride, w_stride, flip, k,
+                 out + j, out_stride);
     for (; j < n_w; j++)
-        dot_tile(n_x, planes, 1, nibbles, x, (const char *)w + j * w_stride, w_stride, flip, k, out + j,
-                 out_stride);
+        dot_tile(n_x, planes, 1, nibbles, x, eights, (const char *)w + j * w_stride, w_stride, flip, k,
+                 out + j, out_stride);
 }
 
 INLINE void dot_any(const bool nibbles, const bool flip, size_t n_x, const uint8_t *x, bool wide, size_t n_w,
