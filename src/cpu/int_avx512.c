@@ -239,7 +239,7 @@ INLINE __m256i round_half(__m256i sums, __m256 half, __m256 step, __m512d offset
 static void requantize(size_t n, const int32_t *sums, sw_int_scaling s, bool wide, int32_t offset, void *y) {
     const __m512d off = _mm512_set1_pd(offset), max = _mm512_set1_pd(wide ? UINT16_MAX : UINT8_MAX);
     for (size_t i = 0; i < n; i += 16) {
-        const __mmask16 mask = n - i >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << (n - i)) - 1);
+        const __mmask16 mask = (__mmask16)(n - i >= 16 ? 0xffffu : (1u << (n - i)) - 1);
         __m512i sum = _mm512_add_epi32(_mm512_maskz_loadu_epi32(mask, sums + i),
                                        _mm512_maskz_loadu_epi32(mask, s.share + i));
         sum = _mm512_srav_epi32(sum, _mm512_maskz_loadu_epi32(mask, s.shift + i));
