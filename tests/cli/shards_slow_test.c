@@ -115,6 +115,23 @@ static void binaries_run(void **state) {
     ran_free(&r);
 }
 
+/* What is asked for and can't be had is said, and the manifest has what was done. */
+static void weights_are_not_shared_before_v73(void **state) {
+    (void)state;
+    const char *path = in_folder("v69");
+    sw_bundle b;
+    ran r = RUN("compile", "-m", "SM8450", "--qnn_lib", QNN, "--artifact", path, TINY);
+    check_ran(&r, 0, "warning: SM8450 has a V69: graphs can share weights from V73 on, so each gets a copy");
+    ran_free(&r);
+    BUNDLE_OK(sw_bundle_open(&b, path, &err));
+    assert_false(b.manifest.weight_sharing);
+    sw_bundle_close(&b);
+    /* So this one loads on a PC too, both graphs. */
+    char *wanted = answer(path, "htp-emulator", "hello", "60");
+    assert_answers(path, "htp", wanted);
+    free(wanted);
+}
+
 static void numbers_of_shards(void **state) {
     (void)state;
     REFUSED(2, "--num_sharding: `0`, wanted a whole number from 1 to 64", COMPILE, in_folder("none"), TINY,
@@ -155,8 +172,9 @@ int main(void) {
         printf("skipped: external/qnn/onnxruntime_qnn/libQnnHtp.so is not there (make setup)\n");
         return 77;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(two_shards_answer_as_one),
-                                       cmocka_unit_test(binaries_run), cmocka_unit_test(numbers_of_shards),
-                                       cmocka_unit_test(smollm2_in_four)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_shards_answer_as_one), cmocka_unit_test(binaries_run),
+        cmocka_unit_test(weights_are_not_shared_before_v73), cmocka_unit_test(numbers_of_shards),
+        cmocka_unit_test(smollm2_in_four)};
     return cmocka_run_group_tests_name("shards", tests, set_up, remove_folder);
 }
