@@ -267,7 +267,9 @@ static sw_code lower_shard(job *j, const sw_qnn_library *library, uint32_t shard
             .slc_allocator = j->slc[i], .vtcm_mb = m->vtcm_mb, .opt_level = m->opt_level};
     uint8_t *binary = NULL;
     uint64_t size = 0;
+#if defined(__GLIBC__)
     malloc_trim(0); /* the compiler needs ten times what came before: give back what is free */
+#endif
     SW_TRY(sw_htp_compile(library, j->soc, (const sw_graph *const *)&j->decoder.graphs[first], options,
                           j->n_kinds, m->weight_sharing, drop_pages, j->writer, reports, &binary, &size,
                           err));

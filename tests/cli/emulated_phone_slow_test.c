@@ -4,62 +4,12 @@
  * they say where a piece is missing, and what we make of it. Then whole replies, with a stand-in for
  * libQnnHtp.so that computes on the CPU device (tests/fake_phone/htp_stand_in.c), and Qualcomm's real context
  * binaries and libQnnSystem.so. */
-#include <dirent.h>
-
-#include "cli/fake_phone.h"
+#include "cli/emulated_phone.h"
 #include "cli/tiny_bundle.h"
 
-#define CROSS      SW_SOURCE_DIR "/build/aarch64/"
-#define BOARD      SW_SOURCE_DIR "/external/qnn-aarch64/onnxruntime_qnn/"
-#define HOST_QNN   SW_SOURCE_DIR "/external/qnn/onnxruntime_qnn"
-#define MODEL      SW_SOURCE_DIR "/external/models/SmolLM2-135M-Instruct.Q4_1.gguf"
-#define ROOT       "var/tmp/spillway/"
-#define SOC_ID     "sysroot/sys/devices/system/soc/soc0/id"
-#define CROSS_LIBS "/usr/aarch64-linux-gnu/lib/"
-
-static char bundle[128], sdk_variable[200];
+static char bundle[128];
 static const run_setting no_sdk = {.environment = "QNN_SDK_ROOT"};
 static run_setting with_stand_in;
-
-static bool is_there(const char *path) {
-    if (access(path, R_OK) == 0) return true;
-    printf("skipped: no %s\n", path);
-    return false;
-}
-
-static bool can_run(void) {
-    if (system("qemu-aarch64 --version >/dev/null 2>&1") != 0) {
-        printf("skipped: no qemu-aarch64\n");
-        return false;
-    }
-    return is_there(CROSS "spillway") && is_there(CROSS "tests/fake_phone/libcdsprpc.so.1") &&
-           is_there(CROSS "tests/fake_phone/stand_in/libQnnHtp.so") && is_there(BOARD "libQnnHtp.so") &&
-           is_there(HOST_QNN "/libQnnHtp.so") && is_there(CROSS_LIBS "libstdc++.so.6");
-}
-
-static void link_to(const char *name, const char *target) {
-    remove(in_folder(name));
-    if (symlink(target, in_folder(name)) != 0) fail_msg("%s: %s", name, strerror(errno));
-}
-
-/* The root that qemu shows the program: what tells the SoC (618: SM8750 in Linux), and the libraries that the
- * system and not the runner's folder has. */
-static int fresh_phone(void **state) {
-    (void)state;
-    char device[200];
-    snprintf(device, sizeof device, "%s/device", folder);
-    remove_all(device);
-    fake_folder("device"), fake_folder("sysroot/sys/devices/system/soc/soc0"), fake_folder("sysroot/usr/lib");
-    write_file(SOC_ID, "618\n", 4);
-    link_to("sysroot/usr/lib/libcdsprpc.so", CROSS "tests/fake_phone/libcdsprpc.so.1");
-    link_to("sysroot/usr/lib/libcdsprpc.so.1", CROSS "tests/fake_phone/libcdsprpc.so.1");
-    link_to("sysroot/usr/lib/libstdc++.so.6", CROSS_LIBS "libstdc++.so.6");
-    link_to("sysroot/usr/lib/libatomic.so.1", CROSS_LIBS "libatomic.so.1");
-    remove(in_folder("phone.log"));
-    setenv("FAKE_PHONE_LOG", in_folder("phone.log"), 1);
-    unsetenv("FAKE_PHONE");
-    return 0;
-}
 
 static int set_up(void **state) {
     bytes b = {0};
@@ -67,26 +17,14 @@ static int set_up(void **state) {
     tiny_gguf_build(&b);
     write_file("tiny.gguf", b.data, b.size);
     free(b.data);
-    fake_phone_make();
-    char run[400];
-    snprintf(run, sizeof run, "qemu-aarch64 -L %s/sysroot", folder);
-    setenv("FAKE_ADB_RUN", run, 1);
+    emulated_phone_make();
     fresh_phone(state);
     snprintf(bundle, sizeof bundle, "%s/bundle", folder);
     ran r = RUN("compile", "-m", "SM8750", "--model", in_folder("tiny.gguf"), "--max_seq_len", "96",
                 "--prefill_ar_len", "16", "--use_slc_allocator", "--artifact", bundle, "--qnn_lib", HOST_QNN);
     check_ran(&r, 0, "compiled into");
     ran_free(&r);
-    /* An SDK whose libQnnHtp.so is the stand-in. */
-    fake_folder("stand_in_sdk/lib/aarch64-oe-linux-gcc11.2"),
-        fake_folder("stand_in_sdk/lib/hexagon-v79/unsigned");
-    link_to("stand_in_sdk/lib/aarch64-oe-linux-gcc11.2/libQnnHtp.so",
-            CROSS "tests/fake_phone/stand_in/libQnnHtp.so");
-    link_to("stand_in_sdk/lib/aarch64-oe-linux-gcc11.2/libQnnSystem.so", BOARD "libQnnSystem.so");
-    link_to("stand_in_sdk/lib/aarch64-oe-linux-gcc11.2/libQnnHtpV79Stub.so", BOARD "libQnnHtpV79Stub.so");
-    link_to("stand_in_sdk/lib/hexagon-v79/unsigned/libQnnHtpV79Skel.so", BOARD "libQnnHtpV79Skel.so");
-    snprintf(sdk_variable, sizeof sdk_variable, "QNN_SDK_ROOT=%s/stand_in_sdk", folder);
-    with_stand_in.environment = sdk_variable;
+    with_stand_in.environment = stand_in_sdk();
     return 0;
 }
 
