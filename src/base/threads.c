@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/trace.h"
+
 enum { MAX_THREADS = 64, SPINS = 2000, OPEN = 1, INSIDE = 2 };
 #define GENERATION ((uint64_t)1 << 32)
 
@@ -23,6 +25,7 @@ struct sw_pool {
     pthread_mutex_t lock;
     pthread_cond_t start, done;
     atomic_bool stop;
+    atomic_uint n_named;      /* workers that have their number in a trace */
     atomic_uint sleepers;     /* workers in a wait for `start` */
     atomic_bool caller_waits; /* for `done` */
     _Alignas(64) _Atomic uint64_t state;
@@ -92,8 +95,11 @@ static bool wait_for_loop(sw_pool *pool, uint64_t *seen) {
 static void *worker(void *argument) {
     sw_pool *pool = argument;
     uint64_t seen = 0;
+    sw_trace_set_thread(1 + atomic_fetch_add(&pool->n_named, 1));
     while (wait_for_loop(pool, &seen)) {
+        sw_trace_span span = sw_trace_begin_worker();
         run_ranges(pool);
+        sw_trace_end(span);
         leave(pool);
     }
     return NULL;

@@ -74,6 +74,9 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
  * reading, SW_BAD_DATA (a zero byte). */
 sw_code sw_cli_read_prompt_files(sw_options *options, sw_arena *arena, sw_error *err) SW_MUST_CHECK;
 
+/* Can --trace be done, as far as is known without a bundle? */
+sw_code sw_cli_check_trace(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+
 /* Answers options->prompts with the bundle in folder: here or on a device. */
 sw_code sw_cli_answer(const sw_options *options, const char *folder, sw_error *err) SW_MUST_CHECK;
 

@@ -14,9 +14,10 @@ sw_code sw_cmd_llama(const sw_options *options, sw_error *err) {
     if (!options->compile_only && options->n_prompts == 0)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "llama: wants --prompt TEXT, or --compile_only");
     if (options->pre_gen_bundle != NULL) return sw_cli_answer(options, options->pre_gen_bundle, err);
+    SW_TRY(sw_cli_check_trace(options, err)); /* before minutes of work */
     if (options->compile_only) return sw_cli_compile(options, err);
     bool on_device = sw_cli_on_device(options);
-    sw_code device = on_device ? sw_cli_check_device(options, err) : SW_OK; /* before minutes of work */
+    sw_code device = on_device ? sw_cli_check_device(options, err) : SW_OK;
     if (device == SW_INVALID_ARGUMENT) return device;
     if (device != SW_OK) sw_log(SW_LOG_WARN, "the device: %s; the compile goes on", err->message);
     SW_TRY(sw_cli_compile(options, err));

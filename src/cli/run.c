@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "cli/cli.h"
 
 sw_code sw_cli_bundle_tokenizer(sw_bundle *bundle, sw_tokenizer **out, sw_error *err) {
@@ -71,7 +72,10 @@ static sw_code chat(const sw_options *options, sw_chat *c, uint64_t load_us, con
     if (options->system_prompt != NULL) SW_TRY(sw_chat_set_system(c, options->system_prompt, err));
     for (uint32_t i = 0; i < options->n_prompts; i++) {
         sw_turn_stats *stats = &all.turns[all.n_turns++];
-        SW_TRY(sw_chat_turn(c, options->prompts[i], print_text, NULL, stats, err));
+        sw_trace_span span = sw_trace_begin("turn", "turn", NULL);
+        sw_code code = sw_chat_turn(c, options->prompts[i], print_text, NULL, stats, err);
+        sw_trace_end(span);
+        SW_TRY(code);
         SW_TRY(print_text(NULL, (sw_span){"\n", 1}, err));
         print_figures(stats, load_us, device);
         if (options->stats != NULL) SW_TRY(sw_cli_write_stats(options->stats, &all, err));
@@ -103,7 +107,10 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
         sw_log(SW_LOG_VERBOSE, "max_seq_len %u is more than the bundle's context: %u tokens are the limit",
                options->max_seq_len, context_len);
     c.session = session, c.tokenizer = tokenizer, c.sampler = &sampler;
+    if (options->trace != NULL) sw_trace_start();
     if (code == SW_OK) code = chat(options, &c, sw_now_us() - start_us, device->ops->name, err);
+    sw_code traced = sw_trace_write(code == SW_OK ? options->trace : NULL, code == SW_OK ? err : NULL);
+    if (code == SW_OK) code = traced;
     if (device != NULL) sw_cli_print_profile(options, bundle, device);
     sw_chat_free(&c);
     sw_session_destroy(session);
@@ -114,8 +121,24 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
     return code;
 }
 
+/* What can be said of --trace before any work: the device, and the file. */
+sw_code sw_cli_check_trace(const sw_options *options, sw_error *err) {
+    if (options->trace == NULL) return SW_OK;
+    if (options->compile_only)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--trace: is of a run, and --compile_only runs nothing");
+    if (sw_cli_on_device(options) || strcmp(options->run_on, "cpu") != 0)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "--trace: the CPU device here tells what it does op by op, others don't: wanted "
+                       "--run_on cpu (the HTP has --profile)");
+    sw_file_writer w;
+    SW_TRY(sw_file_writer_open(&w, options->trace, err));
+    sw_file_writer_discard(&w);
+    return SW_OK;
+}
+
 sw_code sw_cli_answer(const sw_options *options, const char *folder, sw_error *err) {
     sw_bundle bundle;
+    SW_TRY(sw_cli_check_trace(options, err));
     SW_TRY(sw_bundle_open(&bundle, folder, err));
     sw_code code = sw_cli_on_device(options) ? sw_cli_deploy(options, &bundle, err)
                                              : sw_cli_run_chat(options, &bundle, err);

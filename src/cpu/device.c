@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "cpu/copy.h"
 #include "cpu/cpu.h"
 #include "cpu/int_isa.h"
@@ -84,7 +85,9 @@ static sw_code run_step(sw_program *p, const sw_step *step, sw_error *err) {
     }
     call.out_data = p->storage[op->outputs[0]];
     if (op->type == SW_OP_GATHER) SW_TRY(check_indices(&call, err));
+    sw_trace_span span = sw_trace_begin(op->name, "op", step->kernel->name);
     step->kernel->run(&call);
+    sw_trace_end(span);
     p->values[op->outputs[0]] = call.out_data;
     return SW_OK;
 }
@@ -107,17 +110,7 @@ static sw_code run_observed(sw_program *p, sw_observer *observer, void *context,
     return SW_OK;
 }
 
-static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding *outputs,
-                       sw_observer *observer, void *observer_context, sw_error *err) {
-    const sw_graph *graph = p->graph;
-    for (uint32_t i = 0; i < graph->n_inputs; i++)
-        SW_TRY(bind_input(p, graph->inputs[i], &inputs[i], observer != NULL, err));
-    for (uint32_t i = 0; i < graph->n_outputs; i++) {
-        SW_TRY(check_binding(graph->tensors[graph->outputs[i]], &outputs[i], false, err));
-        p->storage[graph->outputs[i]] = outputs[i].data;
-        p->values[graph->outputs[i]] = NULL;
-    }
-    if (observer != NULL) return run_observed(p, observer, observer_context, err);
+static sw_code run(sw_program *p, sw_error *err) {
     for (uint32_t i = 0; i < p->n_run; i++) {
         const sw_step *step = p->run[i];
         const sw_op *op = step->call.op;
@@ -129,6 +122,21 @@ static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding
     return SW_OK;
 }
 
+static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding *outputs,
+                       sw_observer *observer, void *observer_context, sw_error *err) {
+    const sw_graph *graph = p->graph;
+    for (uint32_t i = 0; i < graph->n_inputs; i++)
+        SW_TRY(bind_input(p, graph->inputs[i], &inputs[i], observer != NULL, err));
+    for (uint32_t i = 0; i < graph->n_outputs; i++) {
+        SW_TRY(check_binding(graph->tensors[graph->outputs[i]], &outputs[i], false, err));
+        p->storage[graph->outputs[i]] = outputs[i].data;
+        p->values[graph->outputs[i]] = NULL;
+    }
+    sw_trace_span span = sw_trace_begin(graph->name, "graph", NULL);
+    sw_code code = observer != NULL ? run_observed(p, observer, observer_context, err) : run(p, err);
+    sw_trace_end(span);
+    return code;
+}
 static void destroy(sw_device *device) {
     free(device);
 }
