@@ -268,7 +268,7 @@ static sw_code compare_steps(const sw_options *options, const sw_decoder *decode
             "%u of %u positions have another likeliest token on the emulator, though the gap to the "
             "next one exceeds the noise",
             sum.clear - sum.clear_same, sum.clear);
-    if (sum.least_sqnr_db < (double)options->least_sqnr)
+    if (options->least_sqnr > 0 && sum.least_sqnr_db < (double)options->least_sqnr)
         return SW_FAIL(err, SW_BAD_DATA, "the least SQNR is %.1f dB, wanted %g", sum.least_sqnr_db,
                        (double)options->least_sqnr);
     return SW_OK;

@@ -145,7 +145,7 @@ static const option options_list[] = {
      "let the graphs answer two prompts on the device of --run_on: do they look at their input?"},
     {0, "tokens", "N", U32, IN_COMPARE, AT(tokens), 1, 4096, "steps after the prompt (default 8)"},
     {0, "least_sqnr", "DB", NUMBER, IN_COMPARE, AT(least_sqnr), 0, 999,
-     "fail where the logits' SQNR is below this"},
+     "fail where the logits' SQNR is below this (default 0: never)"},
     {0, "ops", "ON", TEXT, IN_COMPARE, AT(ops), 0, 0,
      "on (default) or off: single ops of three layers too, which takes a minute or more"},
     {0, "chat", NULL, FLAG, IN_TOKENIZE, AT(chat), 0, 0, "put the text into the model's chat template first"},
