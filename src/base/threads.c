@@ -16,7 +16,7 @@
 
 #include "base/trace.h"
 
-enum { MAX_THREADS = 64, SPINS = 2000, OPEN = 1, INSIDE = 2 };
+enum { MAX_THREADS = 64, LEAST_SPINS = 100, MOST_SPINS = 3200, OPEN = 1, INSIDE = 2 };
 #define GENERATION ((uint64_t)1 << 32)
 
 struct sw_pool {
@@ -28,6 +28,7 @@ struct sw_pool {
     atomic_uint n_named;      /* workers that have their number in a trace */
     atomic_uint sleepers;     /* workers in a wait for `start` */
     atomic_bool caller_waits; /* for `done` */
+    int caller_spins;
     _Alignas(64) _Atomic uint64_t state;
     /* The loop in hand: written while the state is closed. */
     sw_pool_body *body;
@@ -42,6 +43,13 @@ static void pause_a_little(void) {
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
+}
+
+static int more_spins(int spins) {
+    return spins < MOST_SPINS ? 2 * spins : spins;
+}
+static int fewer_spins(int spins) {
+    return spins > LEAST_SPINS ? spins / 2 : spins;
 }
 
 static void run_ranges(sw_pool *pool) {
@@ -77,11 +85,15 @@ static void leave(sw_pool *pool) {
 }
 
 /* False where the pool ends. */
-static bool wait_for_loop(sw_pool *pool, uint64_t *seen) {
-    for (int i = 0; i < SPINS && !atomic_load(&pool->stop); i++) {
-        if (enter(pool, seen)) return true;
+static bool wait_for_loop(sw_pool *pool, uint64_t *seen, int *spins) {
+    for (int i = 0; i < *spins && !atomic_load(&pool->stop); i++) {
+        if (enter(pool, seen)) {
+            *spins = more_spins(*spins);
+            return true;
+        }
         pause_a_little();
     }
+    *spins = fewer_spins(*spins);
     bool entered = false;
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_add(&pool->sleepers, 1); /* before the look: the caller opens, then looks for sleepers */
@@ -95,8 +107,9 @@ static bool wait_for_loop(sw_pool *pool, uint64_t *seen) {
 static void *worker(void *argument) {
     sw_pool *pool = argument;
     uint64_t seen = 0;
+    int spins = LEAST_SPINS;
     sw_trace_set_thread(1 + atomic_fetch_add(&pool->n_named, 1));
-    while (wait_for_loop(pool, &seen)) {
+    while (wait_for_loop(pool, &seen, &spins)) {
         sw_trace_span span = sw_trace_begin_worker();
         run_ranges(pool);
         sw_trace_end(span);
@@ -120,10 +133,14 @@ static bool close_loop(sw_pool *pool) {
 }
 
 static void wait_and_close(sw_pool *pool) {
-    for (int i = 0; i < SPINS; i++) {
-        if (close_loop(pool)) return;
+    for (int i = 0; i < pool->caller_spins; i++) {
+        if (close_loop(pool)) {
+            pool->caller_spins = more_spins(pool->caller_spins);
+            return;
+        }
         pause_a_little();
     }
+    pool->caller_spins = fewer_spins(pool->caller_spins);
     pthread_mutex_lock(&pool->lock);
     atomic_store(&pool->caller_waits, true); /* before the look: a worker leaves, then looks at this */
     while (!close_loop(pool))
@@ -146,7 +163,7 @@ sw_code sw_pool_create(sw_pool **out, unsigned n_threads, sw_error *err) {
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->start, NULL);
     pthread_cond_init(&pool->done, NULL);
-    pool->n_threads = 1;
+    pool->n_threads = 1, pool->caller_spins = LEAST_SPINS;
     while (pool->n_threads < n_threads) {
         if (pthread_create(&pool->workers[pool->n_threads], NULL, worker, pool) != 0) {
             unsigned got = pool->n_threads;
