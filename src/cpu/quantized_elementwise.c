@@ -26,7 +26,6 @@ typedef struct binary_prepared {
     int64_t share;
     size_t a_stride[SW_MAX_RANK], b_stride[SW_MAX_RANK]; /* 0 where broadcast */
     const sw_row_isa *isa;                               /* of dense rows; NULL: the rule needs 64 bits */
-    const sw_row_isa *exact;                             /* for rules in doubles */
     sw_add_rule add_rule;
     sw_multiply_rule multiply_rule;
 } binary_prepared;
@@ -163,7 +162,6 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
             prepare_add_u8(call, p);
     }
     set_loop_rules(call, p);
-    p->exact = sw_row_best();
     call->prepared = p;
     return SW_OK;
 }
@@ -212,10 +210,6 @@ static void binary_row(const sw_op_call *call, size_t n, const void *qa, size_t 
     }
     const bool multiply = call->op->type == SW_OP_MULTIPLY;
     const double oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
-    if (multiply && type == SW_U8 && sa == 1 && sb == 1) {
-        p->exact->multiply_u8(n, qa, qb, (sw_exact_rule){oa, ob, p->a, offset}, out);
-        return;
-    }
     for (size_t i = 0; i < n; i++) {
         const double va = sw_load_unsigned(qa, type, i * sa) + oa,
                      vb = sw_load_unsigned(qb, type, i * sb) + ob;

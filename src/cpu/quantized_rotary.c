@@ -141,18 +141,6 @@ static void rotary_rows(void *context, size_t begin, size_t end) {
     const double by_cos = (double)x->encoding.scale * cosine->encoding.scale / y->encoding.scale;
     const double by_sin = (double)x->encoding.scale * sine->encoding.scale / y->encoding.scale;
     const int32_t max = sw_dtype_max(y->dtype);
-    if (x->dtype == SW_U8 && cosine->dtype == SW_U8 && sine->dtype == SW_U8) {
-        const sw_exact_rotary_rule rule = {
-            x->encoding.offset, cosine->encoding.offset, sine->encoding.offset, by_cos, by_sin,
-            y->encoding.offset};
-        const sw_row_isa *isa = sw_row_best();
-        for (size_t r = begin; r < end; r++)
-            isa->rotary_u8(half, (const uint8_t *)call->in_data[0] + r * 2 * half,
-                           (const uint8_t *)call->in_data[1] + r % n * half,
-                           (const uint8_t *)call->in_data[2] + r % n * half, rule,
-                           (uint8_t *)call->out_data + r * 2 * half);
-        return;
-    }
     for (size_t r = begin; r < end; r++)
         for (size_t i = 0; i < half; i++) {
             size_t at = r * 2 * half + i, angle = r % n * half + i;

@@ -34,16 +34,6 @@ typedef struct sw_narrow_rule {
     unsigned shift;
 } sw_narrow_rule;
 
-/* In doubles, half up: y = floor((a + oa) (b + ob) m + 1/2 - offset), saturated to u8. */
-typedef struct sw_exact_rule {
-    double oa, ob, m, offset;
-} sw_exact_rule;
-
-/* The same of [a c - b s, b c + a s], c = (cosine + oc) by_cos, s = (sine + os) by_sin. */
-typedef struct sw_exact_rotary_rule {
-    double ox, oc, os, by_cos, by_sin, offset;
-} sw_exact_rotary_rule;
-
 /* A row of RmsNorm. u16: what quantized_norm.c says of its columns; factor and unit are the row's. */
 typedef struct sw_norm_rule {
     int32_t offset_x, offset_y;
@@ -66,9 +56,6 @@ typedef struct sw_row_isa {
                      sw_norm_rule rule, uint16_t *y);
     /* gamma [n] with its offset added. */
     void (*norm_u8)(size_t n, const uint8_t *x, const int32_t *gamma, sw_norm_u8_rule rule, uint8_t *y);
-    void (*multiply_u8)(size_t n, const uint8_t *a, const uint8_t *b, sw_exact_rule rule, uint8_t *y);
-    void (*rotary_u8)(size_t half, const uint8_t *x, const uint8_t *cosine, const uint8_t *sine,
-                      sw_exact_rotary_rule rule, uint8_t *y);
     void (*add_u8)(size_t n, const uint8_t *a, const uint8_t *b, sw_add_rule rule, uint8_t *y);
     void (*add_u16)(size_t n, const uint16_t *a, const uint16_t *b, sw_add_rule rule, uint16_t *y);
     void (*multiply_u16)(size_t n, const uint16_t *a, const uint16_t *b, sw_multiply_rule rule, uint16_t *y);

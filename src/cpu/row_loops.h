@@ -9,27 +9,6 @@ static inline int32_t held(int32_t v, int32_t max) {
     return v < 0 ? 0 : v > max ? max : v;
 }
 
-/* floor, held to u8; behind the lower bound truncation is floor. */
-static inline uint8_t held_u8(double v) {
-    return (uint8_t)(int32_t)(v > 0 ? v < UINT8_MAX ? v : UINT8_MAX : 0);
-}
-
-static void multiply_u8(size_t n, const uint8_t *restrict a, const uint8_t *restrict b, sw_exact_rule rule,
-                        uint8_t *restrict y) {
-    for (size_t i = 0; i < n; i++)
-        y[i] = held_u8((a[i] + rule.oa) * (b[i] + rule.ob) * rule.m + 0.5 - rule.offset);
-}
-
-static void rotary_u8(size_t half, const uint8_t *restrict x, const uint8_t *restrict cosine,
-                      const uint8_t *restrict sine, sw_exact_rotary_rule rule, uint8_t *restrict y) {
-    for (size_t i = 0; i < half; i++) {
-        const double a = x[i] + rule.ox, b = x[i + half] + rule.ox;
-        const double c = (cosine[i] + rule.oc) * rule.by_cos, s = (sine[i] + rule.os) * rule.by_sin;
-        y[i] = held_u8(a * c - b * s + 0.5 - rule.offset);
-        y[i + half] = held_u8(b * c + a * s + 0.5 - rule.offset);
-    }
-}
-
 static int64_t squares_u8(size_t n, const uint8_t *x, int32_t offset) {
     int64_t sum = 0;
     for (size_t begin = 0; begin < n; begin += 16384) { /* 2^14 squares below 2^16 fit 32 bits */
@@ -175,8 +154,7 @@ const sw_row_isa ROW_ISA = {.needs = ROW_NEEDS,
                             .squares_u16 = squares_u16,
                             .norm_u16 = norm_u16,
                             .norm_u8 = norm_u8,
-                            .multiply_u8 = multiply_u8,
-                            .rotary_u8 = rotary_u8,
+
                             .add_u8 = add_u8,
                             .add_u16 = add_u16,
                             .multiply_u16 = multiply_u16,

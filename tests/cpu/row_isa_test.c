@@ -81,15 +81,6 @@ static void compare(const sw_row_isa *isa, int round) {
                                    draw() % 24};
     isa->narrow(r.n, r.a, narrow, (uint8_t *)got), scalar->narrow(r.n, r.a, narrow, (uint8_t *)want);
     CHECK();
-    const sw_exact_rule exact = {-(double)(draw() % 256), -(double)(draw() % 256), draw() % 1000 * 1e-5,
-                                 -(double)(draw() % 256)};
-    isa->multiply_u8(r.n, (uint8_t *)r.a, (uint8_t *)r.b, exact, (uint8_t *)got);
-    scalar->multiply_u8(r.n, (uint8_t *)r.a, (uint8_t *)r.b, exact, (uint8_t *)want);
-    CHECK();
-    const sw_exact_rotary_rule turn = {exact.oa, exact.ob, exact.ob, exact.m, 1.1 * exact.m, exact.offset};
-    isa->rotary_u8(r.n / 2, (uint8_t *)r.a, (uint8_t *)r.b, (uint8_t *)r.c, turn, (uint8_t *)got);
-    scalar->rotary_u8(r.n / 2, (uint8_t *)r.a, (uint8_t *)r.b, (uint8_t *)r.c, turn, (uint8_t *)want);
-    CHECK();
     double mantissas[N], units[N];
     int32_t gamma[N];
     for (size_t i = 0; i < N; i++) {
