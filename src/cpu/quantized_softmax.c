@@ -1,8 +1,9 @@
 /* quantized_softmax.c: Softmax of u8 and u16.
  *
- * u8: e^x in double, half up. u16, probabilities in 65536ths: HTP's integers. e^x is 2^t, its fraction a
- * parabola in each of 4 segments, 15 bits; the sum's reciprocal comes of five Newton steps in as many bits as
- * the sum has, up to 16. Found by comparing with the emulator (docs/numerics.md, "Softmax"). */
+ * Probabilities in 256ths or 65536ths: HTP's integers. e^x is 2^t, its fraction a parabola in each of 4
+ * segments, 15 bits; the sum's reciprocal comes of five Newton steps in as many bits as the sum has, up to 15
+ * or 16. Other encodings: e^x in double, half up. Found by comparing with the emulator (docs/numerics.md,
+ * "Softmax"). */
 #include <math.h>
 
 #include "cpu/quantized.h"
@@ -19,16 +20,39 @@ double sw_exp_of_negative(double x) {
 }
 
 typedef struct softmax_prepared {
-    bool u16; /* by HTP's integers */
+    bool u8, u16; /* by HTP's integers */
     const sw_row_isa *isa;
     int64_t to_log2;   /* of a distance to the row's greatest value: 22 fraction bits */
     double step;       /* otherwise, of a distance: to the natural logarithm */
     double table[256]; /* e^-(d * step), for u8 */
+    uint16_t e[256];   /* u8: of 15 fraction bits */
 } softmax_prepared;
 
 bool sw_quantized_softmax_matches(const sw_op_call *call) {
     return sw_is_unsigned_quantized(call->in[0]) && call->out->dtype == call->in[0]->dtype &&
            sw_same_elements(call->out, call->in[0]);
+}
+
+/* e^x of a value d below the row's greatest, 15 fraction bits. */
+static int64_t exp2_q15(int64_t d, int64_t to_log2) {
+    const int64_t t = (d * to_log2) >> 6;
+    return t >> 16 >= 16 ? 0 : sw_exp2_q15((uint32_t)t);
+}
+
+/* A distance's step to octaves has 8 bits, cut. */
+static void prepare_u8(const sw_op_call *call, softmax_prepared *p) {
+    const sw_tensor *y = call->out;
+    const double octaves = p->step * 1.4426950408889634;
+    p->u8 = y->encoding.scale == 1.0f / 256 && y->encoding.offset == 0 && sw_last_dim(y) <= 65536 &&
+            octaves >= 0x1p-20 && octaves < 0x1p10;
+    if (!p->u8) return;
+    int exponent;
+    frexp(octaves, &exponent);
+    const double cut = ldexp(floor(ldexp(octaves, 8 - exponent)), exponent - 8);
+    for (int d = 0; d < 256; d++) {
+        const double t = d * cut;
+        p->e[d] = t >= 16 ? 0 : (uint16_t)sw_exp2_q15((uint32_t)ldexp(t, 16));
+    }
 }
 
 sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
@@ -42,14 +66,9 @@ sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error
              sw_last_dim(x) <= 65536 && to_log2 >= 0 && to_log2 < 0x1p40;
     if (p->u16) p->to_log2 = (int64_t)to_log2, p->isa = sw_row_best();
     for (int d = 0; x->dtype == SW_U8 && d < 256; d++) p->table[d] = sw_exp_of_negative(-d * p->step);
+    if (x->dtype == SW_U8) prepare_u8(call, p);
     call->prepared = p;
     return SW_OK;
-}
-
-/* e^x of a value d below the row's greatest, 15 fraction bits. */
-static int64_t exp2_q15(int64_t d, int64_t to_log2) {
-    const int64_t t = (d * to_log2) >> 6;
-    return t >> 16 >= 16 ? 0 : sw_exp2_q15((uint32_t)t);
 }
 
 /* p = e / sum as (e * factor) >> shift. */
@@ -58,11 +77,12 @@ typedef struct reciprocal {
     unsigned shift;
 } reciprocal;
 
-static reciprocal reciprocal_of(int64_t sum) {
+/* Of at most so many bits. */
+static reciprocal reciprocal_of(int64_t sum, unsigned most) {
     const int64_t half = sum >> 1; /* in [2^bits, 2^(bits + 1)) */
     unsigned bits = 13;            /* the greatest value alone is 32767 */
     while (half >> (bits + 1) > 0) bits++;
-    const unsigned kept = bits < 16 ? bits : 16; /* of the reciprocal */
+    const unsigned kept = bits < most ? bits : most; /* of the reciprocal */
     int64_t r = (int64_t)1 << (kept - 1);
     for (int i = 0; i < 5; i++) r = (r * (((int64_t)2 << bits) - ((half * r) >> kept))) >> bits;
     return (reciprocal){r, bits + kept - 15};
@@ -84,7 +104,7 @@ static int32_t row_u16(const softmax_prepared *p, const uint16_t *x, size_t n, s
     const int64_t n_equal = (int64_t)(equal.inner + equal.outer);
     const uint16_t top = p->isa->greatest(n, x, n_equal > 0 ? (uint16_t)equal.value : 0);
     const int64_t e_equal = n_equal > 0 ? exp2_q15(top - equal.value, p->to_log2) : 0;
-    const reciprocal r = reciprocal_of(n_equal * e_equal + (int64_t)exp_row(p, x, n, top, y));
+    const reciprocal r = reciprocal_of(n_equal * e_equal + (int64_t)exp_row(p, x, n, top, y), 16);
     if (r.factor <= 65536 && r.shift < 32)
         p->isa->scale(n, y, (uint32_t)r.factor, r.shift, y);
     else
@@ -93,6 +113,24 @@ static int32_t row_u16(const softmax_prepared *p, const uint16_t *x, size_t n, s
             y[i] = q > UINT16_MAX ? UINT16_MAX : (uint16_t)q;
         }
     return (int32_t)((e_equal * r.factor) >> r.shift);
+}
+
+static int32_t row_u8(const softmax_prepared *p, const uint8_t *x, size_t n, sw_equal_columns equal,
+                      uint8_t *y) {
+    const int64_t n_equal = (int64_t)(equal.inner + equal.outer);
+    int32_t top = n_equal > 0 ? equal.value : 0;
+    for (size_t i = 0; i < n; i++) top = x[i] > top ? x[i] : top;
+    const int64_t e_equal = n_equal > 0 ? p->e[top - equal.value] : 0;
+    int64_t sum = n_equal * e_equal;
+    for (size_t i = 0; i < n; i++) sum += p->e[top - x[i]];
+    const reciprocal r = reciprocal_of(sum, 15);
+    const int64_t half = (int64_t)1 << (r.shift + 7);
+    for (size_t i = 0; i < n; i++) {
+        const int64_t q = (p->e[top - x[i]] * r.factor + half) >> (r.shift + 8);
+        y[i] = q > UINT8_MAX ? UINT8_MAX : (uint8_t)q;
+    }
+    const int64_t q = (e_equal * r.factor + half) >> (r.shift + 8);
+    return q > UINT8_MAX ? UINT8_MAX : (int32_t)q;
 }
 
 static double distance_exp(const sw_op_call *call, int32_t d) {
@@ -129,6 +167,7 @@ static int32_t row_exact(const sw_op_call *call, const void *x, size_t n, sw_equ
 int32_t sw_quantized_softmax_row(const sw_op_call *call, const void *x, size_t n, sw_equal_columns equal,
                                  void *y) {
     const softmax_prepared *p = call->prepared;
+    if (p->u8) return row_u8(p, x, n, equal, y);
     return p->u16 ? row_u16(p, x, n, equal, y) : row_exact(call, x, n, equal, y);
 }
 
