@@ -62,6 +62,11 @@ static json_t *ddr_to_json(const sw_ddr *ddr) {
                      "read", (json_int_t)ddr->read, "write", (json_int_t)ddr->write);
 }
 
+static json_t *advice_to_json(const sw_manifest_graph *g) {
+    if (g->slc_reason == NULL) return json_null();
+    return json_pack("{s:s, s:s}", "verdict", sw_slc_verdict_name(g->slc_verdict), "reason", g->slc_reason);
+}
+
 static json_t *graphs_to_json(const sw_manifest *m) {
     json_t *graphs = json_array();
     for (uint32_t i = 0; i < m->n_graphs; i++) {
@@ -71,13 +76,13 @@ static json_t *graphs_to_json(const sw_manifest *m) {
             if (g->op_counts[op] > 0)
                 json_object_set_new(ops, sw_op_get_info((sw_op_type)op)->name,
                                     json_integer(g->op_counts[op]));
-        json_array_append_new(graphs,
-                              json_pack("{s:s, s:I, s:I, s:s, s:b, s:I, s:I, s:o, s:o, s:f}", "name", g->name,
-                                        "shard", (json_int_t)g->shard, "ar_len", (json_int_t)g->ar_len,
-                                        "attention", sw_attention_form_name(g->attention), "slc_allocator",
-                                        g->slc_allocator, "spill_fill_bytes", (json_int_t)g->spill_fill_bytes,
-                                        "vtcm_bytes", (json_int_t)g->vtcm_bytes, "ddr", ddr_to_json(&g->ddr),
-                                        "ops", ops, "finalize_seconds", g->finalize_seconds));
+        json_array_append_new(
+            graphs, json_pack("{s:s, s:I, s:I, s:s, s:b, s:o, s:I, s:I, s:o, s:o, s:f}", "name", g->name,
+                              "shard", (json_int_t)g->shard, "ar_len", (json_int_t)g->ar_len, "attention",
+                              sw_attention_form_name(g->attention), "slc_allocator", g->slc_allocator,
+                              "slc_advice", advice_to_json(g), "spill_fill_bytes",
+                              (json_int_t)g->spill_fill_bytes, "vtcm_bytes", (json_int_t)g->vtcm_bytes, "ddr",
+                              ddr_to_json(&g->ddr), "ops", ops, "finalize_seconds", g->finalize_seconds));
     }
     return graphs;
 }

@@ -5,6 +5,7 @@
 
 #include "base/sha256.h"
 #include "graph/json.h"
+#include "soc/slc_advisor.h"
 #include "soc/soc.h"
 
 #define SW_MANIFEST_FORMAT "spillway-bundle"
@@ -57,6 +58,8 @@ typedef struct sw_manifest_graph { /* in the order of the decoder's graphs */
     uint32_t ar_len;
     sw_attention_form attention; /* which form the builder made, so that a phone can decide between forms */
     bool slc_allocator;
+    sw_slc_verdict slc_verdict;            /* the advisor's, see soc/slc_advisor.h */
+    const char *slc_reason;                /* in one sentence; NULL where it was not asked */
     uint64_t spill_fill_bytes, vtcm_bytes; /* as the context binary says; 0 where none was compiled */
     sw_ddr ddr;
     uint32_t op_counts[SW_OP_COUNT];

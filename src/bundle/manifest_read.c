@@ -87,10 +87,24 @@ static sw_code get_seconds(reader *r, const sw_json *parent, const char *key, do
     return *out >= 0 ? SW_OK : sw_json_fail(&at, r->err, "is %g, wanted 0 or more", *out);
 }
 
+static sw_code read_advice(reader *r, const sw_json *parent, sw_manifest_graph *g) {
+    static const char *const keys[] = {"verdict", "reason", NULL};
+    sw_json at;
+    const char *name;
+    SW_TRY(sw_json_get(parent, "slc_advice", &at, r->err));
+    if (json_is_null(at.value)) return SW_OK;
+    SW_TRY(sw_json_only_keys(&at, keys, r->err));
+    SW_TRY(get_text(r, &at, "verdict", 32, &name));
+    sw_json verdict = sw_json_find(&at, "verdict");
+    if (!sw_slc_verdict_from_name(name, &g->slc_verdict))
+        return sw_json_fail(&verdict, r->err, "is `%s`, wanted off, on, measure or not available", name);
+    return get_text(r, &at, "reason", SW_SLC_REASON_BYTES, &g->slc_reason);
+}
+
 static sw_code read_graph(reader *r, const sw_json *at, uint32_t shard, sw_manifest_graph *g) {
-    static const char *const keys[] = {
-        "name", "shard", "ar_len",           "attention", "slc_allocator", "spill_fill_bytes", "vtcm_bytes",
-        "ddr",  "ops",   "finalize_seconds", NULL};
+    static const char *const keys[] = {"name",          "shard",      "ar_len",           "attention",
+                                       "slc_allocator", "slc_advice", "spill_fill_bytes", "vtcm_bytes",
+                                       "ddr",           "ops",        "finalize_seconds", NULL};
     sw_json form;
     const char *attention;
     SW_TRY(sw_json_only_keys(at, keys, r->err));
@@ -105,6 +119,7 @@ static sw_code read_graph(reader *r, const sw_json *at, uint32_t shard, sw_manif
     if (!sw_attention_form_from_name(attention, &g->attention))
         return sw_json_fail(&form, r->err, "is `%s`, wanted grouped or per_kv_head", attention);
     SW_TRY(get_bool(r, at, "slc_allocator", &g->slc_allocator));
+    SW_TRY(read_advice(r, at, g));
     SW_TRY(get_u64(r, at, "spill_fill_bytes", &g->spill_fill_bytes));
     SW_TRY(get_u64(r, at, "vtcm_bytes", &g->vtcm_bytes));
     SW_TRY(read_ddr(r, at, &g->ddr));

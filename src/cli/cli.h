@@ -22,6 +22,8 @@ sw_code sw_cmd_compare(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 sw_code sw_cmd_tokenize(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 sw_code sw_cmd_logits(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 sw_code sw_cmd_eval(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_plan(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+sw_code sw_cmd_advise(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 sw_code sw_cmd_traffic(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 
 /* Monotonic time at the program's start, microseconds. */

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/advise.h"
 #include "cli/cli.h"
 #include "cli/evaluate.h"
+#include "cli/plan.h"
 #include "cli/report.h"
 #include "cli/self_check.h"
 #include "cli/target.h"
@@ -25,40 +27,36 @@
 typedef struct job {
     const sw_options *options;
     uint64_t start_us;
-    const sw_soc *soc;
-    sw_recipe recipe;
+    sw_target target;
     sw_arena arena;
     sw_checkpoint checkpoint;
     sw_calibration calibration;
     sw_quantized_model quantized;
-    sw_graph_options kinds[SW_MAX_KINDS]; /* of graphs that every shard has */
-    bool slc[SW_MAX_KINDS];
-    uint32_t n_kinds;
+    bool slc[SW_MAX_KINDS]; /* of the target's kinds */
+    bool slc_auto;          /* as the advisor says */
     sw_decoder decoder;
     sw_bundle_writer *writer;
     sw_manifest manifest;
 } job;
 
-static uint32_t context_length(const sw_options *o) {
-    return o->max_context_len != 0 ? o->max_context_len : o->max_seq_len;
-}
-
-/* --use_slc_allocator: bare is all; else all, none, or names of graphs. */
+/* --use_slc_allocator: bare is all; else all, none, auto, or names of graphs. */
 static sw_code choose_slc(job *j, sw_error *err) {
     const char *list = j->options->slc;
     if (!j->options->slc_given || strcmp(list, "none") == 0) return SW_OK;
+    j->slc_auto = strcmp(list, "auto") == 0; /* off first: the advisor needs the compiler's figures */
+    if (j->slc_auto) return SW_OK;
     bool all = list[0] == '\0' || strcmp(list, "all") == 0;
-    for (uint32_t i = 0; i < j->n_kinds; i++) j->slc[i] = all;
+    for (uint32_t i = 0; i < j->target.n_kinds; i++) j->slc[i] = all;
     for (const char *at = list; !all && *at != '\0';) {
         size_t n = strcspn(at, ",");
         bool found = false;
-        for (uint32_t i = 0; i < j->n_kinds; i++)
-            if (strlen(j->kinds[i].name) == n && strncmp(j->kinds[i].name, at, n) == 0)
+        for (uint32_t i = 0; i < j->target.n_kinds; i++)
+            if (strlen(j->target.kinds[i].name) == n && strncmp(j->target.kinds[i].name, at, n) == 0)
                 j->slc[i] = found = true;
         if (!found)
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                           "--use_slc_allocator: `%.*s`, wanted all, none, or a list of %s%s", (int)n, at,
-                           j->n_kinds > 1 ? "prefill_forward, " : "", "kv_forward");
+                           "--use_slc_allocator: `%.*s`, wanted all, none, auto, or a list of %s%s", (int)n,
+                           at, j->target.n_kinds > 1 ? "prefill_forward, " : "", "kv_forward");
         at += n + (at[n] == ',');
     }
     return SW_OK;
@@ -66,39 +64,11 @@ static sw_code choose_slc(job *j, sw_error *err) {
 
 /* What can be said of the options together, before any file is touched. */
 static sw_code check_options(job *j, sw_error *err) {
-    const sw_options *o = j->options;
-    SW_TRY(sw_cli_target(o, &j->arena, &j->soc, err));
-    SW_TRY(sw_recipe_load(&j->recipe, o->quant, o->kv_bits, &j->arena, err));
-    if (strcmp(o->model_mode, "lookahead") == 0)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                       "--model_mode lookahead: not yet in this build, wanted hybrid or kv");
-    uint32_t context = context_length(o);
-    bool hybrid = strcmp(o->model_mode, "hybrid") == 0;
-    if (o->max_seq_len > context)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_seq_len: %u, wanted at most --max_context_len %u",
-                       o->max_seq_len, context);
-    if (j->recipe.sink && context < 2)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                       "recipe %s keeps the chat's first token in the context: wanted --max_seq_len of at "
-                       "least 2",
-                       j->recipe.name);
-    if (hybrid && context < 3)
-        return SW_FAIL(
-            err, SW_INVALID_ARGUMENT,
-            "a context of %u tokens is too short for a prefill graph: wanted --max_seq_len of at least 3, "
-            "or --model_mode kv",
-            context);
-    if (hybrid && o->prefill_ar_len >= context)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                       "--prefill_ar_len: %u, wanted 2 to %u (less than the context length)",
-                       o->prefill_ar_len, context - 1);
-    if (hybrid)
-        j->kinds[j->n_kinds++] = (sw_graph_options){.name = "prefill_forward", .ar_len = o->prefill_ar_len};
-    j->kinds[j->n_kinds++] = (sw_graph_options){.name = "kv_forward", .ar_len = 1};
+    SW_TRY(sw_target_read(&j->target, j->options, &j->arena, err));
     SW_TRY(choose_slc(j, err));
-    bool slc = false;
-    for (uint32_t i = 0; i < j->n_kinds; i++) slc = slc || j->slc[i];
-    return sw_cli_check_target(j->soc, &j->recipe, j->n_kinds, slc, err);
+    bool slc = j->slc_auto;
+    for (uint32_t i = 0; i < j->target.n_kinds; i++) slc = slc || j->slc[i];
+    return sw_cli_check_target(j->target.soc, &j->target.recipe, j->target.n_kinds, slc, err);
 }
 
 /* A prompt that leaves no room for a reply is refused before the minutes are spent. */
@@ -115,17 +85,33 @@ static sw_code check_prompt(const job *j, sw_error *err) {
     return code;
 }
 
+/* A context that no process of the HTP can load is refused before the minutes are spent. */
+static sw_code check_plan(job *j, sw_error *err) {
+    sw_planned *p = malloc(sizeof *p);
+    if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    sw_code code = sw_planned_make(p, j->options, &j->target, &j->checkpoint.model, err);
+    if (code == SW_OK) {
+        code = sw_planned_check(p, err);
+        sw_log(SW_LOG_VERBOSE, "plan: %.1f MB of context binaries, the largest %.1f MB",
+               (double)p->plan.context_bytes / 1e6, (double)p->plan.largest_context_bytes / 1e6);
+        sw_planned_free(p);
+    }
+    free(p);
+    return code;
+}
+
 static sw_code load(job *j, sw_error *err) {
     sw_checkpoint *c = &j->checkpoint;
     SW_TRY(sw_checkpoint_open(c, j->options, err));
-    if (context_length(j->options) > c->model.hparams.context_max)
+    if (j->target.context_len > c->model.hparams.context_max)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_context_len: %u, but %s was trained for %u positions",
-                       context_length(j->options), c->path, c->model.hparams.context_max);
+                       j->target.context_len, c->path, c->model.hparams.context_max);
     uint32_t layers = c->model.hparams.n_layers;
     if (j->options->num_sharding > layers)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--num_sharding: %u, wanted 1 to %u: the model has %u layers",
                        j->options->num_sharding, layers < SW_MAX_SHARDS ? layers : SW_MAX_SHARDS, layers);
+    SW_TRY(check_plan(j, err));
     return check_prompt(j, err);
 }
 
@@ -142,23 +128,14 @@ static sw_code repair(job *j, sw_error *err) {
     size_t most = j->checkpoint.model.hparams.context_max;
     if (most > SW_EVALUATE_MOST_TOKENS) most = SW_EVALUATE_MOST_TOKENS;
     SW_TRY(sw_calibration_read(&j->calibration, j->options, &j->checkpoint, most, err));
-    return sw_quantized_model_begin(&j->quantized, &j->recipe, j->options, j->options->artifact,
+    return sw_quantized_model_begin(&j->quantized, &j->target.recipe, j->options, j->options->artifact,
                                     &j->checkpoint, err);
 }
 
-static sw_attention_form attention_form(const job *j, uint32_t ar_len) {
-    sw_attention_form form = SW_ATTENTION_GROUPED;
-    if (sw_attention_form_from_name(j->options->attention, &form)) return form;
-    return sw_attention_form_auto(&j->checkpoint.model.hparams, ar_len, context_length(j->options));
-}
-
 static sw_code build(job *j, sw_error *err) {
-    for (uint32_t i = 0; i < j->n_kinds; i++) {
-        j->kinds[i].attention = attention_form(j, j->kinds[i].ar_len);
-        j->kinds[i].head = SW_HEAD_LAST;
-    }
-    SW_TRY(sw_decoder_build_shards(&j->decoder, j->quantized.model, context_length(j->options), j->kinds,
-                                   j->n_kinds, j->options->num_sharding, err));
+    sw_target_choose_forms(&j->target, j->options, &j->quantized.model->hparams);
+    SW_TRY(sw_decoder_build_shards(&j->decoder, j->quantized.model, j->target.context_len, j->target.kinds,
+                                   j->target.n_kinds, j->options->num_sharding, err));
     return sw_decoder_verify(&j->decoder, err);
 }
 
@@ -172,12 +149,13 @@ static sw_code put_constant(void *writer, sw_tensor *t, const void *data, sw_err
 
 /* Types and encodings, then the constants one by one into the bundle's weights. */
 static sw_code quantize(job *j, sw_error *err) {
-    sw_recipe_warn_unmatched(&j->recipe, &j->decoder);
-    SW_TRY(sw_quantize_types(&j->decoder, &j->recipe, j->quantized.ranges, err));
+    sw_recipe_warn_unmatched(&j->target.recipe, &j->decoder);
+    SW_TRY(sw_quantize_types(&j->decoder, &j->target.recipe, j->quantized.ranges, err));
     SW_TRY(sw_sink_attach(&j->decoder, &j->quantized.sink, err));
     SW_TRY(sw_decoder_verify(&j->decoder, err)); /* a recipe that the HTP can't do ends here */
     SW_TRY(sw_bundle_writer_begin_weights(j->writer, &j->decoder, err));
-    SW_TRY(sw_quantize_constants(&j->decoder, &j->quantized, j->checkpoint.pool, put_constant, j->writer, err));
+    SW_TRY(
+        sw_quantize_constants(&j->decoder, &j->quantized, j->checkpoint.pool, put_constant, j->writer, err));
     SW_TRY(sw_bundle_writer_end_weights(j->writer, err));
     return sw_decoder_verify(&j->decoder, err);
 }
@@ -190,7 +168,7 @@ static sw_code evaluate(job *j, sw_error *err) {
     if (c->held_out.n_tokens >= 3) { /* else no position has one before and one behind it */
         sw_evaluation e;
         sw_code code = sw_evaluate(&e, &j->quantized, &j->decoder, &j->checkpoint, &c->held_out, err);
-        if (code == SW_OK) sw_evaluation_report(&e, &j->recipe);
+        if (code == SW_OK) sw_evaluation_report(&e, &j->target.recipe);
         figures = code == SW_OK ? sw_evaluation_json(&e, &j->arena) : "";
         sw_evaluation_free(&e);
         SW_TRY(code);
@@ -218,15 +196,16 @@ static sw_code describe(job *j, sw_error *err) {
     sw_manifest *m = &j->manifest;
     sw_manifest_init(m, &j->decoder);
     m->tool_version = SW_VERSION;
-    m->recipe = j->recipe.name;
+    m->recipe = j->target.recipe.name;
     m->mode = strcmp(o->model_mode, "hybrid") == 0 ? SW_MODE_HYBRID : SW_MODE_KV;
     m->prefill_ar_len = m->mode == SW_MODE_HYBRID ? o->prefill_ar_len : 0;
-    m->soc_name = j->soc->name, m->soc_id = j->soc->model_id, m->htp_arch = j->soc->htp_arch;
-    m->vtcm_mb = o->vtcm_mb != 0 ? o->vtcm_mb : j->soc->vtcm_mb;
+    m->soc_name = j->target.soc->name, m->soc_id = j->target.soc->model_id,
+    m->htp_arch = j->target.soc->htp_arch;
+    m->vtcm_mb = j->target.vtcm_mb;
     m->opt_level = o->opt_level;
     for (uint32_t i = 0; i < m->n_graphs; i++) {
-        m->graphs[i].slc_allocator = j->slc[i % j->n_kinds];
-        m->graphs[i].attention = j->kinds[i % j->n_kinds].attention;
+        m->graphs[i].slc_allocator = j->slc[i % j->target.n_kinds];
+        m->graphs[i].attention = j->target.kinds[i % j->target.n_kinds].attention;
     }
     return SW_OK;
 }
@@ -238,7 +217,7 @@ static void drop_pages(void *writer) {
 /* What the context binary says of each graph: what a load will need is that, not what was asked for. */
 static sw_code take_figures(job *j, uint32_t first, const sw_htp_graph_report *reports,
                             const sw_binary_info *info, sw_error *err) {
-    for (uint32_t i = 0; i < j->n_kinds; i++) {
+    for (uint32_t i = 0; i < j->target.n_kinds; i++) {
         sw_manifest_graph *g = &j->manifest.graphs[first + i];
         const sw_binary_graph *b = NULL;
         for (uint32_t k = 0; k < info->n_graphs; k++)
@@ -256,43 +235,79 @@ static sw_code take_figures(job *j, uint32_t first, const sw_htp_graph_report *r
     return SW_OK;
 }
 
-/* A shard's graphs through Qualcomm's compiler into one context binary, which is then read back. */
-static sw_code lower_shard(job *j, const sw_qnn_library *library, uint32_t shard, sw_error *err) {
+/* A shard's graphs through Qualcomm's compiler into one context binary, which is then read back. *binary is
+ * for free(). */
+static sw_code compile_shard(job *j, const sw_qnn_library *library, uint32_t first, uint8_t **binary,
+                             uint64_t *size, sw_error *err) {
     sw_manifest *m = &j->manifest;
-    uint32_t first = shard * j->n_kinds;
     sw_qnn_graph_options options[SW_MAX_KINDS];
     sw_htp_graph_report reports[SW_MAX_KINDS];
-    for (uint32_t i = 0; i < j->n_kinds; i++)
-        options[i] = (sw_qnn_graph_options){
-            .slc_allocator = j->slc[i], .vtcm_mb = m->vtcm_mb, .opt_level = m->opt_level};
-    uint8_t *binary = NULL;
-    uint64_t size = 0;
+    for (uint32_t i = 0; i < j->target.n_kinds; i++)
+        options[i] = (sw_qnn_graph_options){.slc_allocator = m->graphs[first + i].slc_allocator,
+                                            .vtcm_mb = m->vtcm_mb,
+                                            .opt_level = m->opt_level};
 #if defined(__GLIBC__)
     malloc_trim(0); /* the compiler needs ten times what came before: give back what is free */
 #endif
-    SW_TRY(sw_htp_compile(library, j->soc, (const sw_graph *const *)&j->decoder.graphs[first], options,
-                          j->n_kinds, m->weight_sharing, drop_pages, j->writer, reports, &binary, &size,
+    SW_TRY(sw_htp_compile(library, j->target.soc, (const sw_graph *const *)&j->decoder.graphs[first], options,
+                          j->target.n_kinds, m->weight_sharing, drop_pages, j->writer, reports, binary, size,
                           err));
     sw_binary_info info;
+    sw_code code =
+        sw_binary_info_read(library, "the new context binary", *binary, *size, &j->arena, &info, err);
+    if (code == SW_OK) code = take_figures(j, first, reports, &info, err);
+    if (code == SW_OK) {
+        m->qnn_build_id = info.build_id;
+        return SW_OK;
+    }
+    free(*binary);
+    *binary = NULL;
+    return code;
+}
+
+/* What the advisor makes of the shard's figures. *on: some graph should have the allocator that hasn't yet.
+ */
+static sw_code advise(job *j, uint32_t first, bool *on, sw_error *err) {
+    sw_manifest *m = &j->manifest;
+    sw_slc_advice *advice = sw_arena_array(&j->arena, m->n_graphs, sizeof *advice);
+    if (advice == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    SW_TRY(sw_advise(m, &j->decoder, 0, advice, err));
+    *on = false;
+    for (uint32_t i = first; i < first + j->target.n_kinds; i++) {
+        sw_manifest_graph *g = &m->graphs[i];
+        g->slc_verdict = advice[i].verdict, g->slc_reason = advice[i].reason;
+        if (!j->slc_auto || g->slc_verdict != SW_SLC_ON || g->slc_allocator) continue;
+        g->slc_allocator = *on = true;
+    }
+    return SW_OK;
+}
+
+/* With --use_slc_allocator=auto a shard is compiled off first, and again where the advisor wants it on. */
+static sw_code lower_shard(job *j, const sw_qnn_library *library, uint32_t shard, sw_error *err) {
+    uint32_t first = shard * j->target.n_kinds;
+    uint8_t *binary = NULL;
+    uint64_t size = 0;
+    bool again = false;
     char name[32];
     snprintf(name, sizeof name, "context_%u.bin", shard);
-    sw_code code =
-        sw_binary_info_read(library, "the new context binary", binary, size, &j->arena, &info, err);
+    SW_TRY(compile_shard(j, library, first, &binary, &size, err));
+    sw_code code = advise(j, first, &again, err);
+    if (code == SW_OK && again) {
+        free(binary);
+        binary = NULL;
+        sw_log(SW_LOG_INFO, "the SLC advisor wants the allocator on: compiling again");
+        code = compile_shard(j, library, first, &binary, &size, err);
+    }
     if (code == SW_OK) code = sw_bundle_writer_add(j->writer, SW_PART_CONTEXT, name, binary, size, err);
     free(binary);
-    if (code != SW_OK) return code;
-    m->qnn_build_id = info.build_id;
-    return take_figures(j, first, reports, &info, err);
+    return code;
 }
 
 static sw_code lower(job *j, sw_error *err) {
     const sw_qnn_library *library;
     sw_manifest *m = &j->manifest;
     SW_TRY(sw_cli_open_library(j->options, &library, err));
-    m->weight_sharing = j->n_kinds > 1 && j->soc->htp_arch >= SW_WEIGHT_SHARING_LEAST_ARCH;
-    if (j->n_kinds > 1 && !m->weight_sharing)
-        sw_log(SW_LOG_WARN, "%s has a V%u: graphs can share weights from V73 on, so each gets a copy",
-               j->soc->name, j->soc->htp_arch);
+    m->weight_sharing = sw_cli_shares_weights(j->target.soc, j->target.n_kinds);
     for (uint32_t shard = 0; shard < m->n_shards; shard++) {
         sw_code code = lower_shard(j, library, shard, err);
         if (code != SW_OK) return m->n_shards > 1 ? sw_error_prefix(err, "shard %u", shard) : code;
@@ -357,9 +372,11 @@ typedef struct step {
 } step;
 
 static void print_summary(const job *j, const step *steps, size_t n_steps, double total) {
-    char line[SW_LINE_BYTES];
+    char line[SW_LINE_BYTES], advice[SW_ADVICE_LINE_BYTES];
     for (uint32_t i = 0; i < j->manifest.n_graphs; i++)
         sw_log(SW_LOG_INFO, "%s", sw_graph_line(&j->manifest, &j->manifest.graphs[i], line));
+    for (uint32_t i = 0; i < j->manifest.n_graphs; i++)
+        sw_log(SW_LOG_INFO, "%s", sw_advice_line(&j->manifest, &j->manifest.graphs[i], advice));
     int n = 0;
     for (size_t i = 0; i < n_steps && n < (int)sizeof line - 40; i++)
         n += snprintf(line + n, sizeof line - (size_t)n, "%s%s %.1f", i > 0 ? ", " : "", steps[i].name,

@@ -18,6 +18,7 @@ static command_function *const functions[SW_CMD_COUNT] = {
     [SW_CMD_VERIFY] = sw_cmd_verify,     [SW_CMD_COMPARE] = sw_cmd_compare,
     [SW_CMD_TOKENIZE] = sw_cmd_tokenize, [SW_CMD_LOGITS] = sw_cmd_logits,
     [SW_CMD_EVAL] = sw_cmd_eval,         [SW_CMD_TRAFFIC] = sw_cmd_traffic,
+    [SW_CMD_PLAN] = sw_cmd_plan,         [SW_CMD_ADVISE] = sw_cmd_advise,
 };
 
 static sw_code run(int argc, char **argv, sw_error *err) {

@@ -20,6 +20,8 @@
     X(SW_CMD_TOKENIZE, "tokenize", "", "print the token ids of the text on stdin as one JSON line")          \
     X(SW_CMD_LOGITS, "logits", "", "write the logits behind some token ids as float32")                      \
     X(SW_CMD_EVAL, "eval", "", "measure recipes on the CPU device: perplexity, agreement, tasks")            \
+    X(SW_CMD_PLAN, "plan", "MODEL|CONFIG", "plan a model's memory from its shapes: no weights, no compiler") \
+    X(SW_CMD_ADVISE, "advise", "BUNDLE", "say whether the SLC allocator may help a bundle's graphs")         \
     X(SW_CMD_TRAFFIC, "traffic", "", "compile over a grid of options and tabulate each graph's DDR traffic")
 
 typedef enum sw_command_id {
@@ -66,6 +68,7 @@ typedef struct sw_options {
     const char *text, *recipes, *tasks, *resume, *plot;
     uint32_t context, chunks;
     bool sqnr;
+    float dram_gbps; /* 0: the SoC's */
     /* The grid of traffic: lists with commas, and where its results are. */
     struct sw_grid_options {
         const char *socs, *recipes, *attention, *slc, *vtcm_mb, *opt_level, *prefill_ar_len, *max_seq_len;

@@ -49,6 +49,9 @@ static void print_graph(const sw_manifest *m, const sw_manifest_graph *g, FILE *
     fprintf(stream, "  AR length %u, layers %u to %u, attention %s; %s; finalize %.1f s\n", g->ar_len,
             run.begin, run.end - 1, sw_attention_form_name(g->attention),
             sw_ops_line(g, run.end - run.begin, line), g->finalize_seconds);
+    if (g->slc_reason != NULL)
+        fprintf(stream, "  SLC allocator: advice: %s: %s\n", sw_slc_verdict_name(g->slc_verdict),
+                g->slc_reason);
     fprintf(stream, " ");
     for (unsigned i = 0; i < SW_OP_COUNT; i++)
         if (g->op_counts[i] > 0)

@@ -8,12 +8,7 @@
 #include "cli/target.h"
 #include "soc/soc_memory.h"
 
-enum {
-    FLOAT_BLOCKS_LEAST_ARCH = 69,
-    BLOCKWISE_LEAST_ARCH = 69,
-    KV16_LEAST_ARCH = 73,
-    SHARING_LEAST_ARCH = 73
-};
+enum { FLOAT_BLOCKS_LEAST_ARCH = 69, BLOCKWISE_LEAST_ARCH = 69, KV16_LEAST_ARCH = 73 };
 
 static sw_code check_given(const sw_options *o, const sw_soc *soc, sw_error *err) {
     if (o->soc_id != 0 && o->soc_id != soc->model_id)
@@ -53,7 +48,7 @@ sw_code sw_cli_target(const sw_options *o, sw_arena *arena, const sw_soc **out, 
 }
 
 bool sw_cli_shares_weights(const sw_soc *soc, uint32_t n_kinds) {
-    return n_kinds > 1 && soc->htp_arch >= SHARING_LEAST_ARCH;
+    return n_kinds > 1 && soc->htp_arch >= SW_WEIGHT_SHARING_LEAST_ARCH;
 }
 
 sw_code sw_cli_check_target(const sw_soc *soc, const sw_recipe *recipe, uint32_t n_kinds, bool slc,
@@ -76,11 +71,54 @@ sw_code sw_cli_check_target(const sw_soc *soc, const sw_recipe *recipe, uint32_t
             recipe->name, KV16_LEAST_ARCH, soc->name, soc->htp_arch);
     if (n_kinds > 1 && !sw_cli_shares_weights(soc, n_kinds))
         sw_log(SW_LOG_WARN, "%s has a V%u: graphs can share weights from V%d on, so each gets a copy",
-               soc->name, soc->htp_arch, SHARING_LEAST_ARCH);
+               soc->name, soc->htp_arch, SW_WEIGHT_SHARING_LEAST_ARCH);
     if (slc && sw_soc_memory_of(soc).compute == SW_SLICE_NONE)
         sw_log(SW_LOG_WARN,
                "--use_slc_allocator: the system-level cache of %s has no part for the HTP that is publicly "
                "known: the allocator may be refused or without effect on the phone",
                soc->name);
     return SW_OK;
+}
+
+sw_code sw_target_read(sw_target *t, const sw_options *o, sw_arena *arena, sw_error *err) {
+    *t = (sw_target){.context_len = o->max_context_len != 0 ? o->max_context_len : o->max_seq_len};
+    SW_TRY(sw_cli_target(o, arena, &t->soc, err));
+    SW_TRY(sw_recipe_load(&t->recipe, o->quant, o->kv_bits, arena, err));
+    if (strcmp(o->model_mode, "lookahead") == 0)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "--model_mode lookahead: not yet in this build, wanted hybrid or kv");
+    t->vtcm_mb = o->vtcm_mb != 0 ? o->vtcm_mb : t->soc->vtcm_mb;
+    uint32_t context = t->context_len;
+    bool hybrid = strcmp(o->model_mode, "hybrid") == 0;
+    if (o->max_seq_len > context)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_seq_len: %u, wanted at most --max_context_len %u",
+                       o->max_seq_len, context);
+    if (t->recipe.sink && context < 2)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "recipe %s keeps the chat's first token in the context: wanted --max_seq_len of at "
+                       "least 2",
+                       t->recipe.name);
+    if (hybrid && context < 3)
+        return SW_FAIL(
+            err, SW_INVALID_ARGUMENT,
+            "a context of %u tokens is too short for a prefill graph: wanted --max_seq_len of at least 3, "
+            "or --model_mode kv",
+            context);
+    if (hybrid && o->prefill_ar_len >= context)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "--prefill_ar_len: %u, wanted 2 to %u (less than the context length)",
+                       o->prefill_ar_len, context - 1);
+    if (hybrid)
+        t->kinds[t->n_kinds++] = (sw_graph_options){.name = "prefill_forward", .ar_len = o->prefill_ar_len};
+    t->kinds[t->n_kinds++] = (sw_graph_options){.name = "kv_forward", .ar_len = 1};
+    return SW_OK;
+}
+
+void sw_target_choose_forms(sw_target *t, const sw_options *o, const sw_hparams *hparams) {
+    for (uint32_t i = 0; i < t->n_kinds; i++) {
+        sw_graph_options *kind = &t->kinds[i];
+        if (!sw_attention_form_from_name(o->attention, &kind->attention))
+            kind->attention = sw_attention_form_auto(hparams, kind->ar_len, t->context_len);
+        kind->head = SW_HEAD_LAST;
+    }
 }

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "cli/options.h"
+#include "graph/decoder.h"
 #include "quant/quant.h"
 #include "soc/soc.h"
 
@@ -20,5 +21,20 @@ sw_code sw_cli_check_target(const sw_soc *soc, const sw_recipe *recipe, uint32_t
 
 /* Can that many graphs of one context share their weights there? */
 bool sw_cli_shares_weights(const sw_soc *soc, uint32_t n_kinds);
+
+typedef struct sw_target {
+    const sw_soc *soc;
+    sw_recipe recipe;
+    sw_graph_options kinds[SW_MAX_KINDS]; /* of graphs that every shard has */
+    uint32_t n_kinds, context_len, vtcm_mb;
+} sw_target;
+
+/* What can be said of the options together, before any file but a recipe's is touched. What the recipe holds
+ * lives in the arena. Errors: SW_INVALID_ARGUMENT, SW_UNSUPPORTED, with option, value and what is legal. */
+sw_code sw_target_read(sw_target *target, const sw_options *options, sw_arena *arena,
+                       sw_error *err) SW_MUST_CHECK;
+
+/* The forms of the graphs, once the model is known. */
+void sw_target_choose_forms(sw_target *target, const sw_options *options, const sw_hparams *hparams);
 
 #endif

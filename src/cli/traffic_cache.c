@@ -65,7 +65,8 @@ sw_code sw_traffic_digest(sw_traffic *t, sw_error *err) {
     sw_sha256_init(&model);
     hash_text(&model, "prepared " SW_VERSION);
     SW_TRY(hash_file(&model, t->checkpoint, err));
-    snprintf(text, sizeof text, "kv %u, samples %u, rotate %s", o->kv_bits, o->calib_samples,
+    snprintf(text, sizeof text, "kv %u, samples %u, rounding %s, rotate %s", o->kv_bits, o->calib_samples,
+             o->rounding != NULL ? o->rounding : "as the recipe says",
              o->rotate != NULL ? o->rotate : "as the recipe wants");
     hash_text(&model, text);
     if (o->calib_text != NULL) SW_TRY(hash_file(&model, o->calib_text, err));

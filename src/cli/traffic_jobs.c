@@ -69,6 +69,7 @@ sw_code sw_traffic_command(sw_traffic *t, const sw_traffic_point *p, const char 
     add_text(&w, "--model_mode", o->model_mode);
     add_number(&w, "--kv_bits", o->kv_bits);
     add_text(&w, "--rotate", o->rotate);
+    add_text(&w, "--rounding", o->rounding);
     add_text(&w, "--calib_text", absolute(&w, o->calib_text));
     add_number(&w, "--calib_samples", o->calib_samples);
     add_number(&w, "--threads", o->threads);

@@ -81,6 +81,7 @@ static inline sw_manifest make_manifest(const char *recipe, uint32_t n_contexts)
     m.calibration = "{\"tokens\": 2048, \"sqnr_db\": 31.25}";
     m.graphs[0].spill_fill_bytes = 4980736, m.graphs[0].vtcm_bytes = 8388608;
     m.graphs[0].slc_allocator = true, m.graphs[0].finalize_seconds = 12.5;
+    m.graphs[0].slc_verdict = SW_SLC_MEASURE, m.graphs[0].slc_reason = "only a phone can tell";
     m.graphs[0].ddr = (sw_ddr){true, 6029312, 18612224, 28213248, 7077888};
     return m;
 }

@@ -36,12 +36,14 @@ static unsigned mutate_all(json_t *root, json_t *at) {
         json_t *wrong[] = {NULL,         json_null(), json_integer(-1), json_real(0.5), json_string("?"),
                            json_array(), json_true()};
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-            bool nullable = strcmp(key, "ddr") == 0 || strcmp(key, "qnn_build_id") == 0;
+            bool nullable =
+                strcmp(key, "ddr") == 0 || strcmp(key, "qnn_build_id") == 0 || strcmp(key, "slc_advice") == 0;
             if (nullable && json_is_null(wrong[i])) continue;
             if (strcmp(key, "qnn_build_id") == 0 && json_is_string(wrong[i])) continue;
             if (json_is_boolean(wrong[i]) && json_is_boolean(element)) continue;
             if (json_is_real(wrong[i]) && strstr(key, "_seconds") != NULL) continue;
-            bool free_text = strcmp(key, "tool_version") == 0 || strcmp(key, "recipe") == 0;
+            bool free_text =
+                strcmp(key, "tool_version") == 0 || strcmp(key, "recipe") == 0 || strcmp(key, "reason") == 0;
             if (json_is_string(wrong[i]) && free_text) continue;
             json_object_del(at, key);
             if (wrong[i] != NULL) json_object_set(at, key, wrong[i]);

@@ -320,7 +320,7 @@ static void help_lists_what_is_taken(void **state) {
     (void)state;
     static const char *const names_of[SW_CMD_COUNT] = {"llama",  "compile", "generate", "inspect",
                                                        "verify", "compare", "tokenize", "logits",
-                                                       "eval",   "traffic"};
+                                                       "eval",   "plan",    "advise",   "traffic"};
     char *help[SW_CMD_COUNT], *program = help_of(SW_CMD_COUNT);
     unsigned listed_in_all = 0;
     for (unsigned c = 0; c < SW_CMD_COUNT; c++) {
