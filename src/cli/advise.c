@@ -42,8 +42,8 @@ const char *sw_advice_line(const sw_manifest *m, const sw_manifest_graph *g, cha
 }
 
 static void print_interval(const char *what, const sw_interval *i, double unit, const char *unit_name) {
-    printf("  %-28s %12.3f  (%.3f to %.3f) %s\n", what, i->likely / unit, i->low / unit, i->high / unit,
-           unit_name);
+    printf("  %-28s %12.3f  (%.3f to %.3f)%s%s\n", what, i->likely / unit, i->low / unit, i->high / unit,
+           unit_name[0] != '\0' ? " " : "", unit_name);
 }
 
 static void print_graph(const sw_manifest *m, const sw_manifest_graph *g, const sw_slc_advice *a) {

@@ -198,16 +198,21 @@ static sw_code read_config(const sw_json *config, sw_hparams *h, sw_error *err) 
     return SW_OK;
 }
 
-sw_code sw_hf_config_read(sw_hparams *out, const char *path, sw_error *err) {
-    sw_arena arena = SW_ARENA_EMPTY;
+sw_code sw_hf_config_parse(sw_hparams *out, const char *file, const char *text, size_t size, sw_error *err) {
     sw_json config = {0};
-    char *text;
-    size_t size;
     *out = (sw_hparams){0};
-    sw_code code = sw_file_read(path, MAX_CONFIG_BYTES, &arena, &text, &size, err);
-    if (code == SW_OK) code = sw_json_parse(&config, path, text, size, err);
+    sw_code code = sw_json_parse(&config, file, text, size, err);
     if (code == SW_OK) code = read_config(&config, out, err);
     sw_json_free(&config);
+    return code;
+}
+
+sw_code sw_hf_config_read(sw_hparams *out, const char *path, sw_error *err) {
+    sw_arena arena = SW_ARENA_EMPTY;
+    char *text;
+    size_t size;
+    sw_code code = sw_file_read(path, MAX_CONFIG_BYTES, &arena, &text, &size, err);
+    if (code == SW_OK) code = sw_hf_config_parse(out, path, text, size, err);
     sw_arena_free(&arena);
     return code;
 }

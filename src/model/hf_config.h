@@ -10,4 +10,8 @@
  * SW_UNSUPPORTED, with file, key, what was found and what would be right. */
 sw_code sw_hf_config_read(sw_hparams *out, const char *path, sw_error *err) SW_MUST_CHECK;
 
+/* The same from its text; file is for messages. */
+sw_code sw_hf_config_parse(sw_hparams *out, const char *file, const char *text, size_t size,
+                           sw_error *err) SW_MUST_CHECK;
+
 #endif

@@ -118,7 +118,8 @@ sw_code sw_model_open(sw_model *model, const char *path, sw_error *err) SW_MUST_
 sw_code sw_model_open_gguf(sw_model *model, struct sw_gguf *gguf, sw_error *err) SW_MUST_CHECK;
 /* For shapes alone: as sw_model_open, but no weight is read, so that values aren't checked. */
 sw_code sw_model_open_shapes(sw_model *model, const char *path, sw_error *err) SW_MUST_CHECK;
-/* For shapes alone: views without data, of hyperparameters that a reader has checked. Errors: SW_NO_MEMORY. */
+/* For shapes alone: views without data, of hyperparameters that a reader has checked. Errors: SW_NO_MEMORY.
+ */
 sw_code sw_model_of_shapes(sw_model *model, const sw_hparams *hparams, sw_error *err) SW_MUST_CHECK;
 void sw_model_close(sw_model *model); /* no-op on a model that failed to open */
 
