@@ -2,10 +2,10 @@
  * verdict, with all it assumes: nothing here was measured on a device. */
 #include "cli/advise.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
 #include "bundle/bundle.h"
+#include "cli/binary_report.h"
 #include "cli/cli.h"
 #include "cli/report.h"
 #include "soc/memory_plan.h"
@@ -93,7 +93,7 @@ static json_t *graph_to_json(const sw_manifest_graph *g, const sw_slc_advice *a)
                      sw_slc_verdict_name(a->verdict), "reason", a->reason, "model", model);
 }
 
-static sw_code print_json(const sw_manifest *m, const sw_slc_advice *advice, sw_error *err) {
+json_t *sw_advice_json(const sw_manifest *m, const sw_slc_advice *advice) {
     json_t *graphs = json_array(), *assumptions = json_array();
     for (uint32_t i = 0; i < m->n_graphs; i++)
         json_array_append_new(graphs, graph_to_json(&m->graphs[i], &advice[i]));
@@ -103,14 +103,8 @@ static sw_code print_json(const sw_manifest *m, const sw_slc_advice *advice, sw_
                                                      "value", s->value, "low", s->low, "high", s->high,
                                                      "unit", s->unit, "what", s->what, "source", s->source));
     }
-    json_t *document = json_pack("{s:s, s:b, s:o, s:o}", "soc", m->soc_name, "measured_on_a_device", 0,
-                                 "graphs", graphs, "assumptions", assumptions);
-    char *text = document != NULL ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(document);
-    if (text == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    printf("%s\n", text);
-    free(text);
-    return SW_OK;
+    return json_pack("{s:s, s:b, s:o, s:o}", "soc", m->soc_name, "measured_on_a_device", 0, "graphs", graphs,
+                     "assumptions", assumptions);
 }
 
 sw_code sw_cmd_advise(const sw_options *options, sw_error *err) {
@@ -120,7 +114,7 @@ sw_code sw_cmd_advise(const sw_options *options, sw_error *err) {
     sw_slc_advice *advice = sw_arena_array(&bundle.arena, m->n_graphs, sizeof *advice);
     sw_code code = advice != NULL ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     if (code == SW_OK) code = sw_advise(m, &bundle.decoder, (double)options->dram_gbps, advice, err);
-    if (code == SW_OK && options->json) code = print_json(m, advice, err);
+    if (code == SW_OK && options->json) code = sw_json_print(sw_advice_json(m, advice), stdout, err);
     if (code == SW_OK && !options->json) {
         for (uint32_t i = 0; i < m->n_graphs; i++) print_graph(m, &m->graphs[i], &advice[i]);
         print_assumptions();

@@ -2,6 +2,8 @@
 #ifndef SW_CLI_ADVISE_H
 #define SW_CLI_ADVISE_H
 
+#include <jansson.h>
+
 #include "bundle/manifest.h"
 #include "soc/slc_advisor.h"
 
@@ -10,6 +12,9 @@
  */
 sw_code sw_advise(const sw_manifest *m, const sw_decoder *decoder, double dram_gbps, sw_slc_advice *advice,
                   sw_error *err) SW_MUST_CHECK;
+
+/* The same with all that the model assumes; advice [m->n_graphs]. A new object, or NULL without memory. */
+json_t *sw_advice_json(const sw_manifest *m, const sw_slc_advice *advice);
 
 /* "kv_forward: SLC advice: off, spill and fill are ..." Returns out. */
 enum { SW_ADVICE_LINE_BYTES = SW_SLC_REASON_BYTES + 160 };

@@ -2,6 +2,7 @@
 #include "cli/describe.h"
 
 #include "base/log.h"
+#include "cli/advise.h"
 #include "cli/cli.h"
 
 /* The binary's own words against the manifest's. */
@@ -46,19 +47,37 @@ static json_t *contexts_to_json(const sw_context *contexts, uint32_t count) {
     return list;
 }
 
+/* The advisor's model of each graph. */
+static sw_code describe_slc(const sw_options *options, sw_bundle *bundle, json_t **out, sw_error *err) {
+    const sw_manifest *m = &bundle->manifest;
+    sw_slc_advice *advice = sw_arena_array(&bundle->arena, m->n_graphs, sizeof *advice);
+    if (advice == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    SW_TRY(sw_advise(m, &bundle->decoder, (double)options->dram_gbps, advice, err));
+    *out = sw_advice_json(m, advice);
+    return SW_OK;
+}
+
 sw_code sw_describe_bundle(const sw_options *options, sw_bundle *bundle, bool details, json_t **out,
                            sw_error *err) {
     char *text;
     size_t size;
     const sw_context *contexts;
     uint32_t n_contexts;
-    (void)details;
+    json_t *memory = NULL, *slc = NULL;
     SW_TRY(sw_manifest_write(&bundle->manifest, &bundle->arena, &text, &size, err));
     SW_TRY(sw_read_contexts(options, bundle, &contexts, &n_contexts, err));
+    SW_TRY(sw_describe_memory(options, bundle, details, &memory, err));
+    sw_code code = describe_slc(options, bundle, &slc, err);
     json_t *o = json_loadb(text, size, 0, NULL);
-    if (o == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     json_object_set_new(o, "contexts",
                         contexts != NULL ? contexts_to_json(contexts, n_contexts) : json_null());
-    *out = o;
-    return SW_OK;
+    json_object_set_new(o, "memory", memory);
+    json_object_set_new(o, "slc_model", slc);
+    json_object_set_new(o, "layers", sw_describe_layers(&bundle->decoder, details));
+    if (code == SW_OK && o == NULL) code = SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    if (code == SW_OK)
+        *out = o;
+    else
+        json_decref(o);
+    return code;
 }

@@ -17,9 +17,17 @@ typedef struct sw_context {
 sw_code sw_read_contexts(const sw_options *options, sw_bundle *bundle, const sw_context **out,
                          uint32_t *count, sw_error *err) SW_MUST_CHECK;
 
-/* A new document: the manifest's keys, and beside them "contexts", "memory", "traffic", "slc_model",
- * "layers"; docs/inspect.md. details: with every tensor. Give it to json_decref. */
+/* A new document: the manifest's keys, and beside them "contexts", "memory", "slc_model", "layers":
+ * docs/inspect.md. details: with every tensor. Give it to json_decref. */
 sw_code sw_describe_bundle(const sw_options *options, sw_bundle *bundle, bool details, json_t **out,
                            sw_error *err) SW_MUST_CHECK;
+
+/* Of these: what each graph holds and moves by the memory plan, and how its activations can be placed in one
+ * buffer; what the placement is, with details, block by block. */
+sw_code sw_describe_memory(const sw_options *options, const sw_bundle *bundle, bool details, json_t **out,
+                           sw_error *err) SW_MUST_CHECK;
+
+/* Each layer's weights; with details its activations' encodings. NULL without memory. */
+json_t *sw_describe_layers(const sw_decoder *decoder, bool details);
 
 #endif

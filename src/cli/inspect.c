@@ -7,6 +7,7 @@
 #include "cli/binary_report.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
+#include "cli/page.h"
 #include "cli/report.h"
 #include "graph/json.h"
 #include "model/file_kind.h"
@@ -46,10 +47,13 @@ static sw_code print_bundle(const sw_options *options, sw_bundle *bundle, sw_err
 
 static sw_code inspect_bundle(const sw_options *options, sw_error *err) {
     sw_bundle bundle;
-    json_t *document;
+    json_t *document = NULL;
     SW_TRY(sw_bundle_open(&bundle, options->operand, err));
     sw_code code = SW_OK;
-    if (options->dot != NULL) {
+    if (options->report != NULL) code = sw_page_write(options, &bundle, options->report, err);
+    if (code != SW_OK || (options->report != NULL && options->dot == NULL && !options->json)) {
+        /* what is wrong, or all that was wanted */
+    } else if (options->dot != NULL) {
         code = print_dot(options, &bundle, err);
     } else if (options->json) {
         code = sw_describe_bundle(options, &bundle, options->tensors, &document, err);

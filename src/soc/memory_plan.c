@@ -7,15 +7,14 @@ static bool is_input(const sw_tensor *t) {
     return t->kind == SW_TENSOR_INPUT;
 }
 
-/* The type that weights meet: that of the first activation. */
-static sw_dtype activation_type(const sw_graph *graph) {
+sw_dtype sw_graph_activation_type(const sw_graph *graph) {
     for (uint32_t i = 0; i < graph->n_tensors; i++)
         if (graph->tensors[i]->role == SW_ROLE_ACTIVATION) return graph->tensors[i]->dtype;
     return SW_F32;
 }
 
 static sw_code plan_graph(const sw_graph *graph, sw_plan_graph *g, sw_error *err) {
-    sw_dtype activation = activation_type(graph);
+    sw_dtype activation = sw_graph_activation_type(graph);
     *g = (sw_plan_graph){.name = graph->name,
                          .shard = graph->shard,
                          .ar_len = graph->ar_len,
@@ -55,7 +54,7 @@ static void plan_shard(sw_memory_plan *p, const sw_decoder *decoder, uint32_t sh
     s->layers = (sw_layer_run){first->begin_layer, first->end_layer};
     for (uint32_t kind = 0; kind < p->n_kinds; kind++) {
         const sw_graph *graph = sw_decoder_graph(decoder, shard, kind);
-        sw_dtype activation = activation_type(graph);
+        sw_dtype activation = sw_graph_activation_type(graph);
         uint64_t own = 0;
         uint32_t at = 0, in_first = 0;
         for (const sw_tensor *t; (t = next_constant(graph, &at)) != NULL;) {
@@ -116,7 +115,7 @@ sw_code sw_memory_plan_make(sw_memory_plan *out, const sw_decoder *decoder, cons
     out->n_shards = decoder->n_shards;
     out->weight_sharing = weight_sharing;
     out->dram_gbps = dram_gbps > 0 ? dram_gbps : sw_soc_memory_of(soc).dram_peak_gbps;
-    if (out->n_kinds == 0 || activation_type(decoder->graphs[0]) == SW_F32)
+    if (out->n_kinds == 0 || sw_graph_activation_type(decoder->graphs[0]) == SW_F32)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "a plan needs a decoder whose tensors have their types");
     for (uint32_t g = 0; g < decoder->n_graphs; g++)
         SW_TRY(plan_graph(decoder->graphs[g], &out->graphs[g], err));

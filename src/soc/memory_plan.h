@@ -59,4 +59,11 @@ bool sw_memory_plan_fits(const sw_memory_plan *plan);
 sw_code sw_activation_peak(const sw_graph *graph, uint64_t *bytes, const char **op,
                            sw_error *err) SW_MUST_CHECK;
 
+/* Which tensor's bytes each tensor is (its own, or through Reshapes another's), and of those the last op that
+ * touches them. root, last [graph->n_tensors]. */
+void sw_find_lifetimes(const sw_graph *graph, uint32_t *root, uint32_t *last);
+
+/* The type that weights meet: that of the first activation. */
+sw_dtype sw_graph_activation_type(const sw_graph *graph);
+
 #endif
