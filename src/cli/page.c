@@ -191,9 +191,9 @@ static void put_head(const sw_page *page) {
     sw_page_figure(page, SW_FIGURE_COUNT, "vtcm_mb");
     fputs(" MB, O", f);
     sw_page_figure(page, SW_FIGURE_COUNT, "opt_level");
-    fputs("), compiled by Qualcomm's ", f);
+    fputs("), compiled by Qualcomm's compiler ", f);
     const char *build = sw_page_string(page, "qnn_build_id");
-    sw_page_text(page, build[0] != '\0' ? build : "compiler not yet: the graphs are quantized only");
+    sw_page_text(page, build[0] != '\0' ? build : "not yet: the graphs are quantized only");
     fputs(". Where the bytes of each graph go, what each call moves, and what the graphs consist of.</p>", f);
     fputs("<nav><a href=#memory>Memory</a><a href=#traffic>Traffic</a><a href=#slc>System-level cache</a>"
           "<a href=#ops>Ops</a><a href=#layers>Layers</a><a href=#parts>Files</a></nav><div class=tiles>",

@@ -53,17 +53,16 @@ static void put_limit(const chart *c, double vtcm) {
     if (vtcm <= c->most) {
         fprintf(f,
                 "<line class=limit x1=%d x2=%d y1=%.1f y2=%.1f /><text class=limit-text x=%d y=%.1f "
-                "text-anchor=end>VTCM ends: %.4g MB</text>",
-                LEFT, WIDTH - 10, y_of(c, vtcm), y_of(c, vtcm), WIDTH - 14, y_of(c, vtcm) - 5,
-                vtcm / 1048576);
+                ">VTCM ends: %.4g MB</text>",
+                LEFT, WIDTH - 10, y_of(c, vtcm), y_of(c, vtcm), LEFT + 6, y_of(c, vtcm) - 5, vtcm / 1048576);
         return;
     }
     fprintf(
         f,
         "<line class=limit x1=%d x2=%d y1=12 y2=12 /><path class=grid fill=none d=\"M%d %d l4 -5 l8 10 l4 "
-        "-5\" /><text class=limit-text x=%d y=27 text-anchor=end>VTCM ends: %.4g MB, %.1f times the "
+        "-5\" /><text class=limit-text x=%d y=27>VTCM ends: %.4g MB, %.1f times the "
         "top of this chart (%s)</text>",
-        LEFT, WIDTH - 10, LEFT - 8, TOP - 11, WIDTH - 14, vtcm / 1048576, vtcm / c->most,
+        LEFT, WIDTH - 10, LEFT - 8, TOP - 11, LEFT + 6, vtcm / 1048576, vtcm / c->most,
         sw_bytes_text((uint64_t)c->most, text));
 }
 
