@@ -171,7 +171,7 @@ void sw_page_layers(const sw_page *page) {
     fputs(
         "<h2 id=layers>Layers: weights and encodings</h2><p>An integer q stands for scale &times; (q + "
         "offset); "
-        "weights have offset 0 and a scale a row or a block, of which the least and the greatest are shown. "
+        "matrices have offset 0 and a scale a row or a block, of which the least and the greatest are shown. "
         "\"From\" and \"to\" are the ends of what a tensor can hold.</p>",
         f);
     put_layer_bars(page, n);

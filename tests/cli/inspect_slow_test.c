@@ -9,7 +9,7 @@
 #define QNN SW_SOURCE_DIR "/external/qnn/onnxruntime_qnn"
 
 static sw_error err;
-static char bundle[128], binary[256];
+static char bundle[128], binary[256], page_path[128];
 
 static int set_up(void **state) {
     bytes b = {0};
@@ -19,8 +19,10 @@ static int set_up(void **state) {
     const char *gguf = write_file("tiny.gguf", b.data, b.size);
     free(b.data);
     snprintf(bundle, sizeof bundle, "%s", in_folder("bundle"));
-    ran r = RUN("compile", "-m", "SM8650", "--max_seq_len", "96", "--prefill_ar_len", "16", "--qnn_lib", QNN,
-                "--model", gguf, "--artifact", bundle, "--use_slc_allocator=kv_forward");
+    snprintf(page_path, sizeof page_path, "%s", in_folder("page.html"));
+    ran r =
+        RUN("compile", "-m", "SM8650", "--max_seq_len", "96", "--prefill_ar_len", "16", "--qnn_lib", QNN,
+            "--model", gguf, "--artifact", bundle, "--use_slc_allocator=kv_forward", "--report", page_path);
     check_ran(&r, 0, "compiled into");
     ran_free(&r);
     BUNDLE_OK(sw_bundle_open(&opened, bundle, &err));
@@ -72,6 +74,34 @@ static void a_bundle_and_its_binary(void **state) {
         assert_int_equal(integer(g, "spill_fill_bytes"), integer(m, "spill_fill_bytes"));
     }
     json_decref(whole), json_decref(alone);
+}
+
+/* What the compiler told stands in the page that the compile has written. */
+static void a_compile_reports(void **state) {
+    (void)state;
+    static const char *const figures[] = {"read", "write", "spill", "fill"};
+    json_t *o = inspect_json(bundle);
+    FILE *f = fopen(page_path, "rb");
+    assert_non_null(f);
+    size_t size;
+    char *page = run_read_back(f, &size), text[160];
+    for (size_t g = 0; g < 2; g++) {
+        const json_t *graph = json_array_get(json_object_get(o, "graphs"), g);
+        const json_t *inside =
+            json_array_get(json_object_get(json_array_get(json_object_get(o, "contexts"), 0), "graphs"), g);
+        for (size_t i = 0; i < 4; i++) {
+            snprintf(text, sizeof text, "<data value=\"%lld\" data-path=\"graphs.%zu.ddr.%s\">",
+                     (long long)integer(json_object_get(graph, "ddr"), figures[i]), g, figures[i]);
+            bool shown = strstr(page, text) != NULL;
+            if (!shown) fail_msg("%s is not in the page", text);
+        }
+        snprintf(text, sizeof text, "<data value=\"%lld\" data-path=\"contexts.0.graphs.%zu.op_data_bytes\">",
+                 (long long)integer(inside, "op_data_bytes"), g);
+        assert_non_null(strstr(page, text));
+    }
+    assert_non_null(strstr(page, "no spill-fill buffer"));
+    free(page);
+    json_decref(o);
 }
 
 static void damage_is_a_sentence(void **state) {
@@ -151,8 +181,8 @@ int main(void) {
         printf("skipped: external/qnn/onnxruntime_qnn/libQnnHtp.so is not there (make setup)\n");
         return 77;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_bundle_and_its_binary),
-                                       cmocka_unit_test(damage_is_a_sentence),
-                                       cmocka_unit_test(others_program)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_bundle_and_its_binary), cmocka_unit_test(a_compile_reports),
+        cmocka_unit_test(damage_is_a_sentence), cmocka_unit_test(others_program)};
     return cmocka_run_group_tests_name("inspect", tests, set_up, remove_folder);
 }
