@@ -198,9 +198,13 @@ static void tokenize(void **state) {
 /* A text without an end is no reason to take all memory. */
 static void an_endless_text(void **state) {
     (void)state;
-    char command[1200];
-    snprintf(command, sizeof command, "head -c 300000000 /dev/zero | '%s' tokenize --model '%s' 2>&1",
-             SW_PROGRAM, gguf);
+    char command[1200] = "head -c 300000000 /dev/zero |";
+    for (int i = 0; run_prefix[i] != NULL; i++) {
+        size_t used = strlen(command);
+        snprintf(command + used, sizeof command - used, " '%s'", run_prefix[i]);
+    }
+    size_t used = strlen(command);
+    snprintf(command + used, sizeof command - used, " tokenize --model '%s' 2>&1", gguf);
     FILE *pipe = popen(command, "r");
     char said[512];
     assert_non_null(pipe);
