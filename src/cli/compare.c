@@ -109,6 +109,23 @@ static double top_gap(const float *x, size_t n, size_t top) {
     return (double)x[top] - (double)second;
 }
 
+/* Leaves the tokens that both have a logit for, in place; returns how many. */
+static size_t keep_common(float *cpu, float *emulator, size_t n) {
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (cpu[i] == -INFINITY || emulator[i] == -INFINITY) continue;
+        cpu[kept] = cpu[i], emulator[kept++] = emulator[i];
+    }
+    return kept;
+}
+
+static size_t greatest(const float *x, size_t n) {
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
 static step compare_logits(const float *cpu, const float *emulator, size_t n) {
     step s;
     sw_score score;
@@ -204,15 +221,16 @@ typedef struct pair {
     sw_device *cpu, *emulator;
     sw_session *on_cpu, *on_emulator;
     float *cpu_logits, *emulator_logits, *emulator_first; /* first: behind the prompt */
+    uint32_t candidates;                                  /* that the graphs hand out; 0: all logits */
 } pair;
 
 /* Logits that can be compared. */
 static sw_code check_both(const pair *p, size_t vocab, uint32_t number, sw_error *err) {
     char behind[64];
     snprintf(behind, sizeof behind, "of step %u on the CPU", number);
-    SW_TRY(sw_check_logits(p->cpu_logits, vocab, behind, err));
+    SW_TRY(sw_check_logits(p->cpu_logits, vocab, p->candidates, behind, err));
     snprintf(behind, sizeof behind, "of step %u on the emulator", number);
-    return sw_check_logits(p->emulator_logits, vocab, behind, err);
+    return sw_check_logits(p->emulator_logits, vocab, p->candidates, behind, err);
 }
 
 /* A prompt with other tokens in every place has other logits than the first one had. */
@@ -235,6 +253,18 @@ static sw_code check_another_prompt(pair *p, const sw_ids *prompt, size_t vocab,
     return code;
 }
 
+/* Of candidates: KL and SQNR over the tokens that both hand out. */
+static sw_code compare_step(pair *p, size_t vocab, step *out, sw_error *err) {
+    const size_t cpu_top = greatest(p->cpu_logits, vocab), emulator_top = greatest(p->emulator_logits, vocab);
+    size_t n = vocab;
+    if (p->candidates > 0) n = keep_common(p->cpu_logits, p->emulator_logits, vocab);
+    if (n == 0)
+        return SW_FAIL(err, SW_BAD_DATA, "the CPU device and the emulator hand out no token in common");
+    *out = compare_logits(p->cpu_logits, p->emulator_logits, n);
+    out->cpu_top = cpu_top, out->emulator_top = emulator_top;
+    return SW_OK;
+}
+
 static sw_code compare_steps(const sw_options *options, const sw_decoder *decoder, pair *p,
                              const sw_ids *prompt, op_check *check, sw_error *err) {
     const size_t vocab = decoder->hparams.vocab;
@@ -252,7 +282,8 @@ static sw_code compare_steps(const sw_options *options, const sw_decoder *decode
                                i == 0 ? "prompt on the emulator" : NULL, err));
         SW_TRY(check_both(p, vocab, i, err));
         if (i == 0) memcpy(p->emulator_first, p->emulator_logits, vocab * sizeof(float));
-        step s = compare_logits(p->cpu_logits, p->emulator_logits, vocab);
+        step s = {0};
+        SW_TRY(compare_step(p, vocab, &s, err));
         print_step(options, i, &s);
         sum_up(&sum, &s);
         next = (int32_t)s.cpu_top;
@@ -261,7 +292,8 @@ static sw_code compare_steps(const sw_options *options, const sw_decoder *decode
     print_summary(options, &sum);
     if (check_ops) print_ops(options, check, sw_dtype_quantized(decoder->graphs[0]->tensors[0]->dtype));
     if (options->json) printf("}\n");
-    SW_TRY(check_another_prompt(p, prompt, vocab, err));
+    if (p->candidates == 0)
+        SW_TRY(check_another_prompt(p, prompt, vocab, err)); /* few may be alike by chance */
     if (sum.clear_same < sum.clear)
         return SW_FAIL(
             err, SW_BAD_DATA,
@@ -280,7 +312,7 @@ sw_code sw_cmd_compare(const sw_options *options, sw_error *err) {
                        options->n_prompts);
     sw_bundle bundle;
     SW_TRY(sw_bundle_open(&bundle, options->operand, err));
-    pair p = {0};
+    pair p = {.candidates = sw_decoder_candidates(&bundle.decoder)};
     sw_pool *pool = NULL;
     sw_ids ids = {0};
     op_check check = {.n_layers = bundle.decoder.hparams.n_layers, .err = err};

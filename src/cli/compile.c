@@ -106,6 +106,7 @@ static sw_code load(job *j, sw_error *err) {
     if (j->target.context_len > c->model.hparams.context_max)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--max_context_len: %u, but %s was trained for %u positions",
                        j->target.context_len, c->path, c->model.hparams.context_max);
+    SW_TRY(sw_target_check_vocab(&j->target, c->model.hparams.vocab, err));
     uint32_t layers = c->model.hparams.n_layers;
     if (j->options->num_sharding > layers)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,

@@ -38,7 +38,7 @@ typedef struct sw_options {
     bool help;
     const char *operand;
     /* What is compiled. */
-    const char *model, *decoder_model, *soc, *quant, *model_mode, *attention, *artifact, *calib_text;
+    const char *model, *decoder_model, *soc, *quant, *model_mode, *attention, *logits, *artifact, *calib_text;
     const char *rotate, *rounding; /* NULL: as the recipe wants */
     uint32_t kv_bits, max_seq_len, max_context_len, prefill_ar_len, calib_samples;
     /* For Qualcomm's compiler. */
@@ -71,7 +71,8 @@ typedef struct sw_options {
     float dram_gbps; /* 0: the SoC's */
     /* The grid of traffic: lists with commas, and where its results are. */
     struct sw_grid_options {
-        const char *socs, *recipes, *attention, *slc, *vtcm_mb, *opt_level, *prefill_ar_len, *max_seq_len;
+        const char *socs, *recipes, *attention, *logits, *layers, *slc, *vtcm_mb, *opt_level, *prefill_ar_len,
+            *max_seq_len;
         const char *cache, *only, *jobs, *slurm, *merge[SW_MAX_MERGED];
         uint32_t n_merge;
         bool tsv;

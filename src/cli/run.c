@@ -83,6 +83,13 @@ static sw_code chat(const sw_options *options, sw_chat *c, uint64_t load_us, con
     return SW_OK;
 }
 
+sw_code sw_cli_check_top_k(const sw_options *options, uint32_t candidates, sw_error *err) {
+    if (candidates == 0 || options->top_k <= candidates) return SW_OK;
+    return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                   "--top_k: %llu, wanted at most %u: the graphs hand out no more (--logits topk:%u)",
+                   (unsigned long long)options->top_k, candidates, candidates);
+}
+
 sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *err) {
     uint64_t start_us = sw_now_us();
     uint32_t context_len = bundle->decoder.context_len;
@@ -98,7 +105,15 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
                                 .top_k = (int64_t)options->top_k,
                                 .top_p = options->top_p,
                                 .seed = options->seed};
-    sw_code code = sw_sampler_init(&sampler, &params, err);
+    const uint32_t candidates = sw_decoder_candidates(&bundle->decoder);
+    sw_code code = sw_cli_check_top_k(options, candidates, err);
+    if (params.top_k == 0 && candidates > 0) {
+        params.top_k = candidates;
+        if (params.temperature > 0)
+            sw_log(SW_LOG_INFO, "tokens are drawn from the %u likeliest: the graphs hand out no more",
+                   candidates);
+    }
+    if (code == SW_OK) code = sw_sampler_init(&sampler, &params, err);
     if (code == SW_OK) code = sw_pool_create(&pool, options->threads, err);
     if (code == SW_OK) code = sw_cli_bundle_tokenizer(bundle, &tokenizer, err);
     if (code == SW_OK) code = sw_cli_open_device(options, bundle, options->run_on, pool, &device, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/cli.h"
 #include "cli/target.h"
 #include "soc/soc_memory.h"
 
@@ -87,6 +88,10 @@ sw_code sw_target_read(sw_target *t, const sw_options *o, sw_arena *arena, sw_er
     if (strcmp(o->model_mode, "lookahead") == 0)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--model_mode lookahead: not yet in this build, wanted hybrid or kv");
+    if (!sw_top_k_from_text(o->logits, &t->top_k))
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--logits: `%s`, wanted all or topk:N with N of at least 1",
+                       o->logits);
+    SW_TRY(sw_cli_check_top_k(o, t->top_k, err));
     t->vtcm_mb = o->vtcm_mb != 0 ? o->vtcm_mb : t->soc->vtcm_mb;
     uint32_t context = t->context_len;
     bool hybrid = strcmp(o->model_mode, "hybrid") == 0;
@@ -114,11 +119,18 @@ sw_code sw_target_read(sw_target *t, const sw_options *o, sw_arena *arena, sw_er
     return SW_OK;
 }
 
+sw_code sw_target_check_vocab(const sw_target *t, uint32_t vocab, sw_error *err) {
+    if (t->top_k <= vocab) return SW_OK;
+    return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                   "--logits: topk:%u, wanted at most topk:%u: the model has %u tokens", t->top_k, vocab,
+                   vocab);
+}
+
 void sw_target_choose_forms(sw_target *t, const sw_options *o, const sw_hparams *hparams) {
     for (uint32_t i = 0; i < t->n_kinds; i++) {
         sw_graph_options *kind = &t->kinds[i];
         if (!sw_attention_form_from_name(o->attention, &kind->attention))
             kind->attention = sw_attention_form_auto(hparams, kind->ar_len, t->context_len);
-        kind->head = SW_HEAD_LAST;
+        kind->head = SW_HEAD_TOP_K(t->top_k);
     }
 }

@@ -27,12 +27,16 @@ typedef struct sw_target {
     sw_recipe recipe;
     sw_graph_options kinds[SW_MAX_KINDS]; /* of graphs that every shard has */
     uint32_t n_kinds, context_len, vtcm_mb;
+    uint32_t top_k; /* of the head; 0: all logits */
 } sw_target;
 
 /* What can be said of the options together, before any file but a recipe's is touched. What the recipe holds
  * lives in the arena. Errors: SW_INVALID_ARGUMENT, SW_UNSUPPORTED, with option, value and what is legal. */
 sw_code sw_target_read(sw_target *target, const sw_options *options, sw_arena *arena,
                        sw_error *err) SW_MUST_CHECK;
+
+/* Has the vocabulary as many tokens as the head hands out? SW_INVALID_ARGUMENT. */
+sw_code sw_target_check_vocab(const sw_target *target, uint32_t vocab, sw_error *err) SW_MUST_CHECK;
 
 /* The forms of the graphs, once the model is known. */
 void sw_target_choose_forms(sw_target *target, const sw_options *options, const sw_hparams *hparams);

@@ -34,6 +34,8 @@ typedef struct sw_traffic_point {
     uint32_t recipe; /* index in the grid's */
     uint32_t ar_len, context_len, vtcm_mb, opt_level;
     sw_attention_form attention;
+    uint32_t top_k;  /* of the head; 0: all logits */
+    uint32_t layers; /* the model's first ones */
     bool slc;
     char key[SW_SHA256_HEX_BYTES];
     bool known; /* figures are there */
@@ -65,7 +67,8 @@ typedef struct sw_traffic {
  * Needs the model. Errors: SW_INVALID_ARGUMENT with option, value and what is legal. */
 sw_code sw_traffic_expand(sw_traffic *t, sw_error *err) SW_MUST_CHECK;
 
-/* "prefill_forward, SM8750, 16a8w, AR 32, context 128, VTCM 8 MB, O3, SLC off, grouped" */
+/* "prefill_forward, SM8750, 16a8w, AR 32, context 128, VTCM 8 MB, O3, SLC off, grouped, all logits, 30
+ * layers" */
 enum { SW_TRAFFIC_POINT_BYTES = 256 };
 const char *sw_traffic_point_text(const sw_traffic *t, const sw_traffic_point *p,
                                   char out[SW_TRAFFIC_POINT_BYTES]);

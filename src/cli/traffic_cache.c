@@ -87,8 +87,9 @@ bool sw_traffic_shares_weights(const sw_traffic *t, const sw_traffic_point *p) {
 }
 
 sw_code sw_traffic_build(const sw_traffic *t, const sw_traffic_point *p, sw_decoder *out, sw_error *err) {
-    const sw_graph_options options = {p->graph, p->ar_len, p->attention, SW_HEAD_LAST};
+    const sw_graph_options options = {p->graph, p->ar_len, p->attention, SW_HEAD_TOP_K(p->top_k)};
     sw_model model = t->model; /* its views are borrowed */
+    model.hparams.n_layers = p->layers;
     if (sw_cli_wants_rotation(&t->recipes[p->recipe].recipe, t->options))
         model.hparams.tied_embeddings = false;
     return sw_decoder_build(out, &model, p->context_len, &options, 1, err);

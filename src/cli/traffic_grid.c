@@ -56,8 +56,21 @@ static sw_code read_numbers(sw_traffic *t, const char *option, const char *text,
 /* The lists, read. */
 typedef struct grid {
     word_list socs, recipes, attention, slc;
-    number_list vtcm, levels, ar, contexts;
+    number_list vtcm, levels, ar, contexts, top_k, layers;
 } grid;
+
+/* "all" is 0. */
+static sw_code read_logits(sw_traffic *t, number_list *out, sw_error *err) {
+    word_list words;
+    SW_TRY(read_words(t, "logits", t->options->grid.logits, &words, err));
+    out->count = words.count;
+    for (uint32_t i = 0; i < words.count; i++)
+        if (!sw_top_k_from_text(words.words[i], &out->values[i]) || out->values[i] > t->model.hparams.vocab)
+            return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                           "--logits: `%s`, wanted some of: all, topk:N with N from 1 to %u", words.words[i],
+                           t->model.hparams.vocab);
+    return SW_OK;
+}
 
 static sw_code read_grid(sw_traffic *t, grid *g, sw_error *err) {
     const struct sw_grid_options *o = &t->options->grid;
@@ -71,6 +84,10 @@ static sw_code read_grid(sw_traffic *t, grid *g, sw_error *err) {
     SW_TRY(read_numbers(t, "prefill_ar_len", o->prefill_ar_len, 2, 1 << 16, &g->ar, err));
     uint32_t most = t->model.hparams.context_max < 1 << 20 ? t->model.hparams.context_max : 1 << 20;
     SW_TRY(read_numbers(t, "max_seq_len", o->max_seq_len, 2, most, &g->contexts, err));
+    SW_TRY(read_logits(t, &g->top_k, err));
+    const uint32_t n_layers = t->model.hparams.n_layers;
+    if (o->layers != NULL) SW_TRY(read_numbers(t, "layers", o->layers, 1, n_layers, &g->layers, err));
+    if (g->layers.count == 0) g->layers.values[g->layers.count++] = n_layers;
     if (g->vtcm.count == 0) g->vtcm.count = 1; /* 0: the SoC's */
     sw_attention_form form;
     for (uint32_t i = 0; i < g->attention.count; i++)
@@ -88,7 +105,8 @@ static sw_code read_grid(sw_traffic *t, grid *g, sw_error *err) {
 static bool same(const sw_traffic_point *a, const sw_traffic_point *b) {
     return strcmp(a->graph, b->graph) == 0 && a->soc == b->soc && a->recipe == b->recipe &&
            a->ar_len == b->ar_len && a->context_len == b->context_len && a->vtcm_mb == b->vtcm_mb &&
-           a->opt_level == b->opt_level && a->attention == b->attention && a->slc == b->slc;
+           a->opt_level == b->opt_level && a->attention == b->attention && a->top_k == b->top_k &&
+           a->layers == b->layers && a->slc == b->slc;
 }
 
 /* Points that two ways lead to (auto is one of the forms; a decode graph has no prefill length) stand once.
@@ -133,7 +151,8 @@ sw_code sw_traffic_expand(sw_traffic *t, sw_error *err) {
             sw_recipe_load(&t->recipes[r].recipe, g.recipes.words[r], t->options->kv_bits, &t->arena, err));
     }
     size_t most = (size_t)g.socs.count * g.recipes.count * g.contexts.count * (g.ar.count + 1) *
-                  g.attention.count * g.vtcm.count * g.levels.count * g.slc.count;
+                  g.attention.count * g.vtcm.count * g.levels.count * g.slc.count * g.top_k.count *
+                  g.layers.count;
     enum { MOST_POINTS = 100000 };
     if (most > MOST_POINTS)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "the grid has %zu points, wanted at most %d", most,
@@ -145,8 +164,14 @@ sw_code sw_traffic_expand(sw_traffic *t, sw_error *err) {
         SW_TRY(sw_soc_get(g.socs.words[s], &soc, err));
         for (uint32_t r = 0; r < g.recipes.count; r++)
             for (uint32_t c = 0; c < g.contexts.count; c++)
-                add_graphs(t, &g,
-                           (sw_traffic_point){.soc = soc, .recipe = r, .context_len = g.contexts.values[c]});
+                for (uint32_t n = 0; n < g.layers.count; n++)
+                    for (uint32_t k = 0; k < g.top_k.count; k++)
+                        add_graphs(t, &g,
+                                   (sw_traffic_point){.soc = soc,
+                                                      .recipe = r,
+                                                      .context_len = g.contexts.values[c],
+                                                      .layers = g.layers.values[n],
+                                                      .top_k = g.top_k.values[k]});
     }
     if (t->n_points > 0) return SW_OK;
     return SW_FAIL(err, SW_INVALID_ARGUMENT,
@@ -156,8 +181,11 @@ sw_code sw_traffic_expand(sw_traffic *t, sw_error *err) {
 
 const char *sw_traffic_point_text(const sw_traffic *t, const sw_traffic_point *p,
                                   char out[SW_TRAFFIC_POINT_BYTES]) {
-    snprintf(out, SW_TRAFFIC_POINT_BYTES, "%s, %s, %.64s, AR %u, context %u, VTCM %u MB, O%u, SLC %s, %s",
-             p->graph, p->soc->name, t->recipes[p->recipe].name, p->ar_len, p->context_len, p->vtcm_mb,
-             p->opt_level, p->slc ? "on" : "off", sw_attention_form_name(p->attention));
+    char logits[SW_TOP_K_BYTES];
+    snprintf(out, SW_TRAFFIC_POINT_BYTES,
+             "%s, %s, %.64s, AR %u, context %u, VTCM %u MB, O%u, SLC %s, %s, logits %s, layers %u", p->graph,
+             p->soc->name, t->recipes[p->recipe].name, p->ar_len, p->context_len, p->vtcm_mb, p->opt_level,
+             p->slc ? "on" : "off", sw_attention_form_name(p->attention), sw_top_k_text(p->top_k, logits),
+             p->layers);
     return out;
 }

@@ -66,6 +66,8 @@ sw_code sw_traffic_command(sw_traffic *t, const sw_traffic_point *p, const char 
     add_number(&w, "--opt_level", p->opt_level);
     add_text(&w, "--slc", p->slc ? "on" : "off");
     add_text(&w, "--attention", sw_attention_form_name(p->attention));
+    add_text(&w, "--logits", p->top_k > 0 ? sw_arena_printf(&t->arena, "topk:%u", p->top_k) : "all");
+    add_number(&w, "--layers", p->layers);
     add_text(&w, "--model_mode", o->model_mode);
     add_number(&w, "--kv_bits", o->kv_bits);
     add_text(&w, "--rotate", o->rotate);

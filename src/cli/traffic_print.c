@@ -6,17 +6,18 @@
 
 #include "cli/traffic.h"
 
-enum { COLUMNS = 18, CELL_BYTES = 72 };
+enum { COLUMNS = 20, CELL_BYTES = 72 };
 
-static const char *const tsv_heads[COLUMNS] = {
-    "graph",   "SoC",       "recipe", "attention", "AR",           "context",
-    "VTCM MB", "opt level", "SLC",    "ops",       "spill-fill B", "spill B",
-    "fill B",  "write B",   "read B", "binary B",  "finalize s",   "SLC idle"};
+static const char *const tsv_heads[COLUMNS] = {"graph",   "SoC",    "recipe",       "attention",  "logits",
+                                               "layers",  "AR",     "context",      "VTCM MB",    "opt level",
+                                               "SLC",     "ops",    "spill-fill B", "spill B",    "fill B",
+                                               "write B", "read B", "binary B",     "finalize s", "SLC idle"};
 
 /* Ten and more columns side by side need short heads; sizes in MB there. */
-static const char *const text_heads[COLUMNS] = {
-    "graph", "SoC",       "recipe",   "attention", "AR",       "context", "VTCM",      "O",       "SLC",
-    "ops",   "buffer MB", "spill MB", "fill MB",   "write MB", "read MB", "binary MB", "seconds", "idle"};
+static const char *const text_heads[COLUMNS] = {"graph",    "SoC",     "recipe",    "attention", "logits",
+                                                "layers",   "AR",      "context",   "VTCM",      "O",
+                                                "SLC",      "ops",     "buffer MB", "spill MB",  "fill MB",
+                                                "write MB", "read MB", "binary MB", "seconds",   "idle"};
 
 static void bytes_cell(char cell[CELL_BYTES], const sw_traffic_point *p, uint64_t bytes, bool text) {
     if (!p->known)
@@ -35,16 +36,18 @@ static void fill_cells(const sw_traffic *t, const sw_traffic_point *p, bool text
     snprintf(cells[1], CELL_BYTES, "%s", p->soc->name);
     snprintf(cells[2], CELL_BYTES, "%.64s", recipe);
     snprintf(cells[3], CELL_BYTES, "%s", sw_attention_form_name(p->attention));
-    snprintf(cells[4], CELL_BYTES, "%u", p->ar_len);
-    snprintf(cells[5], CELL_BYTES, "%u", p->context_len);
-    snprintf(cells[6], CELL_BYTES, "%u", p->vtcm_mb);
-    snprintf(cells[7], CELL_BYTES, "%u", p->opt_level);
-    snprintf(cells[8], CELL_BYTES, "%s", p->slc ? "on" : "off");
-    snprintf(cells[9], CELL_BYTES, p->known ? "%u" : "-", f->n_ops);
+    sw_top_k_text(p->top_k, cells[4]);
+    snprintf(cells[5], CELL_BYTES, "%u", p->layers);
+    snprintf(cells[6], CELL_BYTES, "%u", p->ar_len);
+    snprintf(cells[7], CELL_BYTES, "%u", p->context_len);
+    snprintf(cells[8], CELL_BYTES, "%u", p->vtcm_mb);
+    snprintf(cells[9], CELL_BYTES, "%u", p->opt_level);
+    snprintf(cells[10], CELL_BYTES, "%s", p->slc ? "on" : "off");
+    snprintf(cells[11], CELL_BYTES, p->known ? "%u" : "-", f->n_ops);
     const uint64_t bytes[] = {f->spill_fill_bytes, f->spill, f->fill, f->write, f->read, f->binary_bytes};
-    for (unsigned i = 0; i < 6; i++) bytes_cell(cells[10 + i], p, bytes[i], text);
-    snprintf(cells[16], CELL_BYTES, p->known ? "%.1f" : "-", f->finalize_seconds);
-    snprintf(cells[17], CELL_BYTES, "%s", !p->known || !p->slc ? "-" : f->slc_idle ? "yes" : "no");
+    for (unsigned i = 0; i < 6; i++) bytes_cell(cells[12 + i], p, bytes[i], text);
+    snprintf(cells[18], CELL_BYTES, p->known ? "%.1f" : "-", f->finalize_seconds);
+    snprintf(cells[19], CELL_BYTES, "%s", !p->known || !p->slc ? "-" : f->slc_idle ? "yes" : "no");
 }
 
 static void print_tsv(const sw_traffic *t, FILE *stream) {
@@ -60,7 +63,7 @@ static void print_tsv(const sw_traffic *t, FILE *stream) {
 
 /* Numbers to the right, words to the left. */
 static bool is_word(int column) {
-    return column < 4 || column == 8;
+    return column < 5 || column == 10;
 }
 
 static void print_text(const sw_traffic *t, FILE *stream) {
@@ -85,6 +88,7 @@ static void print_text(const sw_traffic *t, FILE *stream) {
 
 static json_t *point_to_json(const sw_traffic *t, const sw_traffic_point *p) {
     const sw_traffic_figures *f = &p->figures;
+    char logits[SW_TOP_K_BYTES];
     json_t *figures = json_null();
     if (p->known)
         figures = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f}", "spill_fill_bytes",
@@ -93,9 +97,10 @@ static json_t *point_to_json(const sw_traffic *t, const sw_traffic_point *p) {
                             "vtcm_bytes", (json_int_t)f->vtcm_bytes, "binary_bytes",
                             (json_int_t)f->binary_bytes, "ops", (json_int_t)f->n_ops, "slc_idle", f->slc_idle,
                             "finalize_seconds", f->finalize_seconds);
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:s, s:o}", "graph", p->graph, "soc",
-                     p->soc->name, "recipe", t->recipes[p->recipe].name, "attention",
-                     sw_attention_form_name(p->attention), "ar_len", (json_int_t)p->ar_len, "context_len",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:s, s:o}", "graph", p->graph,
+                     "soc", p->soc->name, "recipe", t->recipes[p->recipe].name, "attention",
+                     sw_attention_form_name(p->attention), "logits", sw_top_k_text(p->top_k, logits),
+                     "layers", (json_int_t)p->layers, "ar_len", (json_int_t)p->ar_len, "context_len",
                      (json_int_t)p->context_len, "vtcm_mb", (json_int_t)p->vtcm_mb, "opt_level",
                      (json_int_t)p->opt_level, "slc", p->slc, "key", p->key, "figures", figures);
 }

@@ -84,11 +84,12 @@ static sw_code run_step(sw_program *p, const sw_step *step, sw_error *err) {
         call.in_head_stride[j] = p->head_strides[op->inputs[j]];
     }
     call.out_data = p->storage[op->outputs[0]];
+    if (call.places != NULL) call.places_data = p->storage[op->outputs[1]];
     if (op->type == SW_OP_GATHER) SW_TRY(check_indices(&call, err));
     sw_trace_span span = sw_trace_begin(op->name, "op", step->kernel->name);
     step->kernel->run(&call);
     sw_trace_end(span);
-    p->values[op->outputs[0]] = call.out_data;
+    for (uint32_t j = 0; j < op->n_outputs; j++) p->values[op->outputs[j]] = p->storage[op->outputs[j]];
     return SW_OK;
 }
 
@@ -103,7 +104,7 @@ static sw_code run_observed(sw_program *p, sw_observer *observer, void *context,
         SW_TRY(run_step(p, &p->steps[i], err));
         observer(context, graph, op, p->values);
         for (uint32_t j = 0; j < op->n_inputs + op->n_outputs; j++) {
-            uint32_t t = j < op->n_inputs ? op->inputs[j] : op->outputs[0];
+            uint32_t t = j < op->n_inputs ? op->inputs[j] : op->outputs[j - op->n_inputs];
             if (graph->tensors[t]->kind == SW_TENSOR_NATIVE && p->last_use[t] == i) p->values[t] = NULL;
         }
     }

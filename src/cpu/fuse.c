@@ -130,9 +130,11 @@ static void leave_out_unread(fusing *f) {
     for (uint32_t t = 0; t < graph->n_tensors; t++) f->readers[t] = 0;
     for (uint32_t i = graph->n_ops; i-- > 0;) {
         const sw_op *op = f->instead[i] != NULL ? f->instead[i]->call.op : &graph->ops[i];
-        const uint32_t out = op->outputs[0];
-        if (tensor(f, out)->kind == SW_TENSOR_NATIVE && f->readers[out] == 0 && !f->left_out[i])
-            f->left_out[i] = f->p->steps[i].for_observers = true;
+        bool unread = true;
+        for (uint32_t k = 0; k < op->n_outputs; k++)
+            unread = unread && tensor(f, op->outputs[k])->kind == SW_TENSOR_NATIVE &&
+                     f->readers[op->outputs[k]] == 0;
+        if (unread && !f->left_out[i]) f->left_out[i] = f->p->steps[i].for_observers = true;
         if (f->left_out[i]) continue;
         const sw_step *step = f->instead[i] != NULL ? f->instead[i] : &f->p->steps[i];
         const bool reads_x_alone = step->kernel->run == sw_quantized_silu_run;

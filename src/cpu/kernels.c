@@ -83,15 +83,17 @@ sw_code sw_op_call_init(sw_op_call *call, const sw_graph *graph, const sw_op *op
                        op->name, info->name, op->n_inputs, op->n_outputs, info->least_inputs,
                        info->most_inputs, info->n_outputs);
     for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
-        uint32_t index = i < op->n_inputs ? op->inputs[i] : op->outputs[0];
+        uint32_t index = i < op->n_inputs ? op->inputs[i] : op->outputs[i - op->n_inputs];
         if (index >= graph->n_tensors)
             return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: op %s refers to tensor %u, the graph has %u",
                            graph->name, op->name, index, graph->n_tensors);
         SW_TRY(check_tensor(graph, graph->tensors[index], err));
         if (i < op->n_inputs)
             call->in[i] = graph->tensors[index];
-        else
+        else if (i == op->n_inputs)
             call->out = graph->tensors[index];
+        else
+            call->places = graph->tensors[index];
     }
     return SW_OK;
 }

@@ -57,20 +57,23 @@ static sw_code choose_kernels(sw_program *p, uint32_t *first_use, sw_error *err)
             if (tensor->kind == SW_TENSOR_CONSTANT)
                 SW_TRY(check_constant(&step->call, j, err));
             else if (tensor->kind == SW_TENSOR_INPUT)
-                p->wants_dense[t] |= !sw_op_get_info(op->type)->movement;
+                p->wants_dense[t] |= !sw_op_get_info(op->type)->movement || op->type == SW_OP_TOP_K;
             else if (first_use[t] == NEVER)
                 return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: op %s reads %s before an op makes it",
                                graph->name, op->name, tensor->name);
             p->last_use[t] = i;
         }
-        uint32_t out = op->outputs[0];
-        if (step->call.out->kind != SW_TENSOR_NATIVE && step->call.out->kind != SW_TENSOR_OUTPUT)
-            return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: op %s writes %s, which is an %s", graph->name,
-                           op->name, step->call.out->name, sw_tensor_kind_name(step->call.out->kind));
-        if (first_use[out] != NEVER)
-            return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: op %s makes %s a second time", graph->name,
-                           op->name, step->call.out->name);
-        first_use[out] = p->last_use[out] = i;
+        for (uint32_t j = 0; j < op->n_outputs; j++) {
+            uint32_t out = op->outputs[j];
+            const sw_tensor *tensor = graph->tensors[out];
+            if (tensor->kind != SW_TENSOR_NATIVE && tensor->kind != SW_TENSOR_OUTPUT)
+                return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: op %s writes %s, which is an %s", graph->name,
+                               op->name, tensor->name, sw_tensor_kind_name(tensor->kind));
+            if (first_use[out] != NEVER)
+                return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: op %s makes %s a second time", graph->name,
+                               op->name, tensor->name);
+            first_use[out] = p->last_use[out] = i;
+        }
     }
     return SW_OK;
 }

@@ -1,7 +1,8 @@
-/* movement.c: the ops that only move data: Transpose, Reshape, Concat, StridedSlice, Gather. One code for
- * every type, since an element's bits don't change. Inputs may be strided (sw_binding). */
+/* movement.c: the ops that only move data: Transpose, Reshape, Concat, StridedSlice, Gather, and TopK
+ * (top_k.c). One code for every type, since an element's bits don't change. Inputs may be strided
+ * (sw_binding). */
 #include "cpu/copy.h"
-#include "cpu/kernels.h"
+#include "cpu/top_k.h"
 
 static bool same_type(const sw_op_call *call) {
     for (uint32_t i = 0; i < call->op->n_inputs; i++)
@@ -120,5 +121,10 @@ const sw_kernel sw_kernels_movement[] = {
     {.name = "Concat any", .op = SW_OP_CONCAT, .matches = concat_matches, .run = concat},
     {.name = "StridedSlice any", .op = SW_OP_STRIDED_SLICE, .matches = slice_matches, .run = slice},
     {.name = "Gather any", .op = SW_OP_GATHER, .matches = gather_matches, .run = gather},
+    {.name = "TopK any",
+     .op = SW_OP_TOP_K,
+     .matches = sw_top_k_matches,
+     .scratch_bytes = sw_top_k_scratch_bytes,
+     .run = sw_top_k_run},
 };
 const size_t sw_kernels_movement_count = sizeof sw_kernels_movement / sizeof *sw_kernels_movement;

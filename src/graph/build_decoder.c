@@ -288,10 +288,22 @@ static uint32_t feed_forward(builder *b, uint32_t x) {
     return linear(b, product, SW_W_DOWN, "ffn_out", SHAPE(b->n, h->hidden));
 }
 
+/* A row of logits -> outputs `logits` and `tokens`, the best of them. */
+static void candidates(builder *b, uint32_t row) {
+    shape best = SHAPE(1, b->options->head.top_k);
+    sw_op op = unary(SW_OP_TOP_K, row);
+    op.n_outputs = 2;
+    op.outputs[0] = add_tensor(b, SW_TENSOR_OUTPUT, SW_ROLE_ACTIVATION, "logits", NULL, best);
+    op.outputs[1] = add_tensor(b, SW_TENSOR_OUTPUT, SW_ROLE_INDEX, "tokens", NULL, best);
+    if (b->failed) return;
+    op.name = b->graph->tensors[op.outputs[0]]->name;
+    if (!sw_graph_add_op(b->graph, &op)) b->failed = true;
+}
+
 /* The final norm and the head. x [n, hidden] -> output `logits`. */
 static void head(builder *b, uint32_t x, uint32_t last) {
     const sw_hparams *h = &b->decoder->hparams;
-    uint32_t rows = b->options->head == SW_HEAD_LAST ? 1 : b->n;
+    uint32_t rows = b->options->head.all_rows ? b->n : 1;
     if (last != UINT32_MAX && !b->failed) /* a row of x: recipes' rules for x hold for it */
         x = add_op(b, binary(SW_OP_GATHER, x, last), SW_TENSOR_NATIVE, SW_ROLE_ACTIVATION, "last_hidden",
                    b->graph->tensors[x]->range, SHAPE(1, h->hidden));
@@ -300,6 +312,10 @@ static void head(builder *b, uint32_t x, uint32_t last) {
     shape logits = SHAPE(rows, h->vocab);
     if (rows == 1) { /* see decoder.h: a single row would leave as a tile of 32 */
         x = add_op(b, op, SW_TENSOR_NATIVE, SW_ROLE_ACTIVATION, "logits_row", "logits", logits);
+        if (b->options->head.top_k > 0) {
+            candidates(b, x);
+            return;
+        }
         op = unary(SW_OP_RESHAPE, x);
         logits = h->vocab % 32 == 0 ? SHAPE(32, h->vocab / 32) : SHAPE(h->vocab, 1);
     }
@@ -324,7 +340,7 @@ static sw_code build_graph(builder *b, uint32_t shard, sw_error *err) {
     b->sin = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_ACTIVATION, "sin", NULL, angles);
     b->mask = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_ACTIVATION, "mask", NULL, SHAPE(1, 1, b->n, b->C));
     uint32_t last = UINT32_MAX;
-    if (ends && b->options->head == SW_HEAD_LAST && b->n > 1)
+    if (ends && !b->options->head.all_rows && b->n > 1)
         last = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_INDEX, "last", NULL, SHAPE(1));
 
     for (uint32_t layer = run.begin; layer < run.end && !b->failed; layer++) {
@@ -399,6 +415,10 @@ static sw_code check_sizes(const sw_model *model, uint32_t context_len, const sw
         if (kinds[i].ar_len < 1 || kinds[i].ar_len > context_len)
             return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: AR length %u, wanted 1 to the context length %u",
                            kinds[i].name, kinds[i].ar_len, context_len);
+        if (kinds[i].head.top_k > 0 && (kinds[i].head.all_rows || kinds[i].head.top_k > model->hparams.vocab))
+            return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                           "%s: the %u best logits, wanted at most %u and of one row", kinds[i].name,
+                           kinds[i].head.top_k, model->hparams.vocab);
         if (kinds[i].attention == SW_ATTENTION_PER_KV_HEAD && model->hparams.n_kv_heads > SW_MAX_INPUTS)
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
                            "%s: attention per KV head joins %u heads, the most is %d", kinds[i].name,

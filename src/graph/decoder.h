@@ -2,13 +2,16 @@
  * quantized, compiled, stored and run.
  *
  * The border of every graph, n = AR length, C = context length, c = C - n; names are the tensors':
- *   hidden_in          [n, hidden]              in   rows of `embedding`, in this tensor's encoding
- *   cos, sin           [1, n, head_dim / 2]     in   of the rows' positions
- *   mask               [1, 1, n, C]             in   0 or blocked; columns: cache positions 0..c-1, then the
- * new layer_i.k_cache    [1, kv_heads, c, head_dim]  in   absent where c = 0 layer_i.v_cache    as k_cache
- *   last               [1] i32                  in   head LAST and n > 1 only: the row whose logits are
- * wanted layer_i.k_new      [1, kv_heads, n, head_dim]  out layer_i.v_new      as k_new logits             [n
- * or 1, vocab]          out In a float graph a mask entry is 0 or SW_MASK_BLOCKED.
+ *   hidden_in                  [n, hidden]                 in   rows of `embedding`
+ *   cos, sin                   [1, n, head_dim / 2]        in   of the rows' positions
+ *   mask                       [1, 1, n, C]                in   columns: the cache, then the new ones
+ *   layer_i.k_cache, .v_cache  [1, kv_heads, c, head_dim]  in   absent where c = 0
+ *   last                       [1] i32                     in   head LAST and n > 1: the wanted row
+ *   layer_i.k_new, .v_new      [1, kv_heads, n, head_dim]  out
+ *   logits                     [n or 1, vocab]             out  one row in any shape; or sw_candidates
+ *   tokens                     as logits, i32              out  of candidates alone
+ *
+ * In a float graph a mask entry is 0 or SW_MASK_BLOCKED.
  *
  * Shards: a decoder may be cut between layers, so that each run of layers is a context of its own. Every
  * shard has a graph of every kind, under the same names. The first shard alone has hidden_in, the last alone
@@ -32,11 +35,15 @@ typedef enum sw_attention_form {
 /* One attention a KV head where a whole one would have too much alive at once. */
 sw_attention_form sw_attention_form_auto(const sw_hparams *hparams, uint32_t ar_len, uint32_t context_len);
 
-typedef enum sw_head_form {
-    SW_HEAD_LAST, /* logits of one row, chosen by the input `last` */
-    SW_HEAD_ALL,  /* logits of all n rows: calibration, evaluation */
-    SW_HEAD_FORM_COUNT
+/* What the head hands out. */
+typedef struct sw_head_form {
+    bool all_rows;  /* logits of all n rows: calibration, evaluation; else of one row, chosen by `last` */
+    uint32_t top_k; /* 0: its logits; N: the N best of them, see sw_candidates; of one row alone */
 } sw_head_form;
+
+#define SW_HEAD_LAST     ((sw_head_form){false, 0})
+#define SW_HEAD_ALL      ((sw_head_form){true, 0})
+#define SW_HEAD_TOP_K(n) ((sw_head_form){false, n})
 
 const char *sw_attention_form_name(sw_attention_form form); /* "grouped", "per_kv_head" */
 bool sw_attention_form_from_name(const char *name, sw_attention_form *out);
@@ -93,6 +100,24 @@ static inline sw_graph *sw_decoder_graph(const sw_decoder *decoder, uint32_t sha
  * like. out holds SW_NAME_BYTES; both return it. */
 const char *sw_graph_first_input(const sw_graph *graph, char *out);
 const char *sw_graph_last_output(const sw_graph *graph, uint32_t n_layers, char *out);
+
+/* What a graph says of the next token: all logits, or its best candidates, `logits` [1, N] in descending
+ * order and `tokens` [1, N] i32. Of tokens with equal logits, the device chooses which come first, and which
+ * are cut off behind the N-th. */
+typedef struct sw_candidates {
+    const sw_tensor *logits; /* NULL: none, it is no last shard */
+    const sw_tensor *tokens; /* NULL: all logits */
+    uint32_t n;              /* N; 0: all logits */
+} sw_candidates;
+sw_candidates sw_graph_candidates(const sw_graph *graph);
+
+/* How many of the greatest logits every graph is sure to hand out; 0: all. */
+uint32_t sw_decoder_candidates(const sw_decoder *decoder);
+
+/* "all" or "topk:N" and a graph's top_k; false for other texts. */
+bool sw_top_k_from_text(const char *text, uint32_t *top_k);
+enum { SW_TOP_K_BYTES = 24 };
+const char *sw_top_k_text(uint32_t top_k, char out[SW_TOP_K_BYTES]);
 
 /* The type of K and V, the same in all graphs. */
 sw_dtype sw_decoder_kv_type(const sw_decoder *decoder);

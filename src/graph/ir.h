@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "model/model.h"
 
-enum { SW_MAX_RANK = 4, SW_MAX_INPUTS = 16, SW_MAX_OUTPUTS = 1 };
+enum { SW_MAX_RANK = 4, SW_MAX_INPUTS = 16, SW_MAX_OUTPUTS = 2 };
 
 /* Types: enumerator, name, bytes, quantized? The quantized ones carry an encoding. */
 #define SW_DTYPES(X)                                                                                         \

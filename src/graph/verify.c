@@ -11,7 +11,7 @@
 typedef struct check {
     const sw_graph *graph;
     const sw_op *op;
-    const sw_tensor *in[SW_MAX_INPUTS], *out;
+    const sw_tensor *in[SW_MAX_INPUTS], *out, *places; /* places: of TopK */
     sw_error *err;
 } check;
 
@@ -104,6 +104,11 @@ static bool gather_fits(const sw_tensor *x, const sw_tensor *indices, const sw_t
            memcmp(y->dims + 1, x->dims + 1, (x->rank - 1) * sizeof *x->dims) == 0;
 }
 
+static bool top_k_fits(const sw_tensor *x, const sw_tensor *y, const sw_tensor *places) {
+    return x->rank == y->rank && same_dims(y, places) && y->dims[y->rank - 1] <= x->dims[x->rank - 1] &&
+           memcmp(y->dims, x->dims, (x->rank - 1) * sizeof *x->dims) == 0;
+}
+
 static sw_code check_shapes(const check *c) {
     const sw_op *op = c->op;
     const sw_tensor *x = c->in[0], *w = op->n_inputs > 1 ? c->in[1] : NULL, *y = c->out;
@@ -148,6 +153,9 @@ static sw_code check_shapes(const check *c) {
         break;
     case SW_OP_GATHER:
         ok = gather_fits(x, w, y);
+        break;
+    case SW_OP_TOP_K:
+        ok = top_k_fits(x, y, c->places);
         break;
     case SW_OP_COUNT:
         break;
@@ -204,11 +212,16 @@ static sw_code check_ops(const sw_graph *graph, bool *made, sw_error *err) {
             if (!made[op->inputs[k]])
                 return BAD(&c, "reads `%s` before any op has written it", c.in[k]->name);
         }
-        if (op->outputs[0] >= graph->n_tensors)
-            return BAD(&c, "its output is tensor %u of %u", op->outputs[0], graph->n_tensors);
+        for (uint32_t k = 0; k < op->n_outputs; k++) {
+            uint32_t out = op->outputs[k];
+            if (out >= graph->n_tensors)
+                return BAD(&c, "its output is tensor %u of %u", out, graph->n_tensors);
+            if (made[out])
+                return BAD(&c, "writes `%s`, which has a value already", graph->tensors[out]->name);
+            made[out] = true;
+        }
         c.out = graph->tensors[op->outputs[0]];
-        if (made[op->outputs[0]]) return BAD(&c, "writes `%s`, which has a value already", c.out->name);
-        made[op->outputs[0]] = true;
+        c.places = op->n_outputs > 1 ? graph->tensors[op->outputs[1]] : NULL;
         SW_TRY(sw_verify_op_types(graph, op, err));
         SW_TRY(check_shapes(&c));
         SW_TRY(check_movement(&c));
@@ -282,15 +295,23 @@ static sw_code check_kv(const sw_decoder *decoder, const sw_graph *graph, uint32
     return SW_OK;
 }
 
-/* One row in any shape, or all rows. */
+/* One row in any shape, all rows, or candidates [1, N]. */
 static sw_code check_logits(const sw_graph *graph, uint32_t vocab, sw_error *err) {
-    uint32_t index = sw_graph_find(graph, "logits");
-    const sw_tensor *t = index != UINT32_MAX ? graph->tensors[index] : NULL;
+    sw_candidates c = sw_graph_candidates(graph);
+    const sw_tensor *t = c.logits;
+    char have[160];
     if (t == NULL || t->kind != SW_TENSOR_OUTPUT)
         return SW_FAIL(err, SW_BAD_DATA, "%s: has no output `logits`", graph->name);
+    if (c.tokens != NULL) {
+        const uint32_t n = t->dims[t->rank - 1];
+        if (t->rank == 2 && t->dims[0] == 1 && n <= vocab && same_dims(t, c.tokens) &&
+            c.tokens->kind == SW_TENSOR_OUTPUT && c.tokens->dtype == SW_I32)
+            return SW_OK;
+        return SW_FAIL(err, SW_BAD_DATA, "%s: %s beside `tokens`, wanted both [1,N] with N up to %u",
+                       graph->name, describe(t, have), vocab);
+    }
     bool one_row = sw_tensor_elements(t) == vocab;
     if (one_row || (t->rank == 2 && t->dims[0] == graph->ar_len && t->dims[1] == vocab)) return SW_OK;
-    char have[160];
     return SW_FAIL(err, SW_BAD_DATA, "%s: %s, wanted %u logits or [%u,%u]", graph->name, describe(t, have),
                    vocab, graph->ar_len, vocab);
 }

@@ -72,6 +72,8 @@ sw_code sw_verify_op_types(const sw_graph *graph, const sw_op *op, sw_error *err
         for (uint32_t i = 1; i < op->n_inputs; i++)
             ok = ok && in[i]->dtype == (op->type == SW_OP_GATHER ? SW_I32 : in[0]->dtype);
     }
+    for (uint32_t i = 1; i < op->n_outputs; i++) /* TopK's places */
+        ok = ok && graph->tensors[op->outputs[i]]->dtype == SW_I32;
     if (ok) return SW_OK;
     char read[256] = "", have[512] = "", allowed[512] = "", form[SW_WEIGHT_FORM_BYTES];
     int n = 0;

@@ -80,6 +80,10 @@ void sw_qnn_lower_params(const sw_graph *graph, const sw_op *op, sw_qnn_params *
     case SW_OP_GATHER:
         add_scalar(out, "axis", QNN_DATATYPE_INT_32)->value.int32Value = 0;
         break;
+    case SW_OP_TOP_K:
+        add_scalar(out, "k", QNN_DATATYPE_UINT_32)->value.uint32Value =
+            graph->tensors[op->outputs[0]]->dims[rank - 1];
+        break;
     case SW_OP_FULLY_CONNECTED: /* the others have none, or their defaults are what is meant */
     case SW_OP_SIGMOID:
     case SW_OP_ADD:

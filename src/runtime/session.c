@@ -5,6 +5,7 @@
  * filled rows are moved when the kind of graph changes: once from a prompt to its reply. */
 #include "runtime/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +24,9 @@ typedef struct loaded {
 typedef struct kind {
     loaded *shards; /* [n_shards] */
     uint32_t ar_len;
-    const sw_tensor *hidden, *cos, *sin, *mask, *logits; /* the first and the last shard's */
-    void *hidden_data, *cos_data, *sin_data, *mask_data, *logits_data;
+    const sw_tensor *hidden, *cos, *sin, *mask; /* the first shard's */
+    sw_candidates head; /* the last shard's: `logits`, and `tokens` where it has them */
+    void *hidden_data, *cos_data, *sin_data, *mask_data, *logits_data, *tokens_data;
     int32_t *last_row; /* where a graph has `last` */
     void **handed;     /* [n_shards]: what comes into each; the first is hidden_data */
     void **fresh;      /* [2 * n_layers] new K and V of layer i at 2 i and 2 i + 1 */
@@ -46,6 +48,7 @@ struct sw_session {
     uint32_t filled;
     bool fresh;          /* nothing fed yet: the cache holds the sink alone, or nothing */
     uint32_t *positions; /* [C] */
+    float *best;         /* a head's candidates: as many as the most that a kind hands out */
     sw_observer *observer;
     void *observer_context;
 };
@@ -110,12 +113,14 @@ static sw_code make_buffers(sw_session *s, kind *k, sw_error *err) {
     const sw_graph *first = k->shards[0].graph, *last = k->shards[n_shards - 1].graph;
     const sw_tensor *t;
     char name[SW_NAME_BYTES];
+    k->head = sw_graph_candidates(last);
     k->last_row = take(s, sizeof *k->last_row);
     bool ok = border_buffer(s, first, "hidden_in", &k->hidden, &k->hidden_data) &&
               border_buffer(s, first, "cos", &k->cos, &k->cos_data) &&
               border_buffer(s, first, "sin", &k->sin, &k->sin_data) &&
               border_buffer(s, first, "mask", &k->mask, &k->mask_data) &&
-              border_buffer(s, last, "logits", &k->logits, &k->logits_data);
+              border_buffer(s, last, "logits", &t, &k->logits_data) &&
+              (k->head.n == 0 || border_buffer(s, last, "tokens", &t, &k->tokens_data));
     k->handed[0] = k->hidden_data;
     for (uint32_t i = 1; ok && i < n_shards; i++) {
         const sw_graph *graph = k->shards[i].graph;
@@ -151,6 +156,8 @@ static sw_code bind_output(sw_session *s, kind *k, const sw_graph *graph, const 
     char last[SW_NAME_BYTES];
     if (strcmp(t->name, sw_graph_last_output(graph, n_layers, last)) == 0) {
         b->data = graph->end_layer == n_layers ? k->logits_data : k->handed[graph->shard + 1];
+    } else if (t == k->head.tokens) {
+        b->data = k->tokens_data;
     } else if (parse_kv_name(t->name, "new", n_layers, &slot)) {
         b->data = k->fresh[slot] = take(s, sw_tensor_bytes(t));
     } else {
@@ -218,6 +225,11 @@ static sw_code make_block(sw_session *s, sw_error *err) {
 static sw_code load(sw_session *s, sw_error *err) {
     for (uint32_t i = 0; i < sw_decoder_kinds(s->decoder); i++) SW_TRY(make_kind(s, i, err));
     SW_TRY(make_block(s, err));
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < s->n_kinds; i++)
+        if (s->kinds[i].head.n > most) most = s->kinds[i].head.n;
+    s->best = sw_arena_array(&s->arena, most, sizeof *s->best);
+    if (s->best == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     for (uint32_t i = 0; i < s->n_kinds; i++)
         for (uint32_t k = 0; k < s->decoder->n_shards; k++) {
             loaded *g = &s->kinds[i].shards[k];
@@ -341,9 +353,24 @@ static sw_code check_ids(const sw_session *s, const int32_t *ids, size_t n_ids, 
     return SW_OK;
 }
 
+/* The candidates that a head hands out, and -inf for all other tokens. */
+static sw_code read_candidates(const sw_session *s, const kind *k, float *logits, sw_error *err) {
+    const uint32_t n = k->head.n, vocab = s->decoder->hparams.vocab;
+    const int32_t *tokens = k->tokens_data;
+    for (uint32_t i = 0; i < vocab; i++) logits[i] = -INFINITY;
+    sw_dequantize_row(k->head.logits, k->logits_data, n, s->best);
+    for (uint32_t i = 0; i < n; i++) {
+        if (tokens[i] < 0 || (uint32_t)tokens[i] >= vocab)
+            return SW_FAIL(err, SW_BAD_DATA, "%s: candidate %u is token %d, wanted 0 to %u",
+                           k->shards[0].graph->name, i, tokens[i], vocab - 1);
+        logits[tokens[i]] = s->best[i];
+    }
+    return SW_OK;
+}
+
 /* Rows [begin, begin + count) of a kind's logits as floats. */
 static void read_logits(const sw_session *s, const kind *k, size_t begin, size_t count, float *logits) {
-    const sw_tensor *out = k->logits;
+    const sw_tensor *out = k->head.logits;
     size_t vocab = s->decoder->hparams.vocab;
     const uint8_t *data = k->logits_data;
     sw_dequantize_row(out, data + begin * vocab * sw_dtype_bytes(out->dtype), count * vocab, logits);
@@ -371,8 +398,11 @@ sw_code sw_session_feed(sw_session *s, const int32_t *ids, size_t n_ids, float *
         done += n;
         if (label != NULL) sw_progress_update(&progress, done);
         if (code != SW_OK || done < n_ids) continue;
-        bool one_row = sw_tensor_elements(k->logits) == s->decoder->hparams.vocab;
-        read_logits(s, k, one_row ? 0 : n - 1u, 1, logits);
+        bool one_row = sw_tensor_elements(k->head.logits) == s->decoder->hparams.vocab;
+        if (k->head.n > 0)
+            code = read_candidates(s, k, logits, err);
+        else
+            read_logits(s, k, one_row ? 0 : n - 1u, 1, logits);
     }
     if (label != NULL) sw_progress_end(&progress);
     return code;
@@ -382,7 +412,7 @@ sw_code sw_session_feed_all(sw_session *s, const int32_t *ids, size_t n_ids, flo
     SW_TRY(check_ids(s, ids, n_ids, err));
     kind *k = choose(s, n_ids);
     if (k == NULL || k->ar_len < n_ids ||
-        sw_tensor_elements(k->logits) != (uint64_t)k->ar_len * s->decoder->hparams.vocab)
+        sw_tensor_elements(k->head.logits) != (uint64_t)k->ar_len * s->decoder->hparams.vocab)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "no graph gives the logits of all of %zu tokens at once",
                        n_ids);
     SW_TRY(run(s, k, ids, (uint32_t)n_ids, err));

@@ -31,7 +31,8 @@ bool sw_session_is_fresh(const sw_session *session);   /* nothing fed since then
  * its logits are wanted. 0 where something was fed before. */
 size_t sw_session_known(const sw_session *session, const int32_t *ids, size_t n_ids);
 
-/* Appends ids to the context and computes the logits [vocab] behind the last one. A run of tokens goes
+/* Appends ids to the context and computes the logits [vocab] behind the last one; those that a head with
+ * candidates doesn't hand out are -inf. A run of tokens goes
  * through the graph of the largest AR length that still fits, its last chunk padded on the right; single
  * tokens and what is left near the context's end through the smallest. Ids that the session knows
  * (sw_session_known) aren't fed again. label NULL: no progress bar. Errors:

@@ -149,11 +149,11 @@ static void short_contexts(void **state) {
 static void logits_that_say_nothing(void **state) {
     (void)state;
     const float good[] = {1, 1, 2}, same[] = {-3, -3, -3}, infinite[] = {0, INFINITY, 0};
-    assert_int_equal(sw_check_logits(good, 3, "here", &err), SW_OK);
-    assert_int_equal(sw_check_logits(same, 1, "here", &err), SW_OK);
-    assert_int_equal(sw_check_logits(same, 3, "here", &err), SW_BAD_DATA);
+    assert_int_equal(sw_check_logits(good, 3, 0, "here", &err), SW_OK);
+    assert_int_equal(sw_check_logits(same, 1, 0, "here", &err), SW_OK);
+    assert_int_equal(sw_check_logits(same, 3, 0, "here", &err), SW_BAD_DATA);
     assert_string_equal(err.message, "all 3 logits here are -3: the graph says nothing");
-    assert_int_equal(sw_check_logits(infinite, 3, "here", &err), SW_BAD_DATA);
+    assert_int_equal(sw_check_logits(infinite, 3, 0, "here", &err), SW_BAD_DATA);
     assert_string_equal(err.message, "the logit of token 1 here is inf, wanted a finite number");
 }
 

@@ -33,9 +33,11 @@ static void every_ar_length_and_form_obeys_the_rules(void **state) {
         const uint32_t lengths[] = {1, 2, 7, 15, 16};
         for (unsigned i = 0; i < 5; i++)
             for (unsigned form = 0; form < SW_ATTENTION_FORM_COUNT; form++)
-                for (unsigned head = 0; head < SW_HEAD_FORM_COUNT; head++) {
+                for (unsigned head = 0; head < 4; head++) {
+                    const sw_head_form heads[] = {SW_HEAD_LAST, SW_HEAD_ALL, SW_HEAD_TOP_K(1),
+                                                  SW_HEAD_TOP_K(h.vocab)};
                     sw_decoder decoder;
-                    build(&decoder, &tiny, 16, lengths[i], (sw_attention_form)form, (sw_head_form)head);
+                    build(&decoder, &tiny, 16, lengths[i], (sw_attention_form)form, heads[head]);
                     sw_decoder_free(&decoder);
                 }
         tiny_model_free(&tiny);

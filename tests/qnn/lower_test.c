@@ -211,6 +211,42 @@ static void movement_is_exact(void **state) {
     device->ops->unload(program);
 }
 
+/* The values are those of sorting; the places are theirs, each once. Their order among equal values is open.
+ * A whole row of a vocabulary, as a head has it. */
+static void top_k_hands_out_the_best(void **state) {
+    (void)state;
+    enum { ROW = 49152, K = 40 };
+    static uint16_t x[ROW], sorted[65536];
+    sw_graph *g = sw_graph_create(&arena, "best", 1, 1);
+    test_tensor(g, "x", SW_TENSOR_INPUT, SW_U16, DIMS(1, ROW), 0.001f, -30000);
+    test_tensor(g, "y", SW_TENSOR_OUTPUT, SW_U16, DIMS(1, K), 0.001f, -30000);
+    test_tensor(g, "places", SW_TENSOR_OUTPUT, SW_I32, DIMS(1, K), 0, 0);
+    test_op(g, (sw_op){.type = SW_OP_TOP_K}, "best", (const char *[]){"x"}, 1, "y");
+    g->ops[0].outputs[1] = 2, g->ops[0].n_outputs = 2;
+    assert_true(sw_graph_seal(g));
+    CHECK_OK(device->ops->supports(device, g, &g->ops[0], &test_error));
+    sw_program *program;
+    CHECK_OK(device->ops->load(device, g, &program, &test_error));
+    for (uint32_t most = 65536; most >= 1024; most /= 64) { /* few ties among the best, and many */
+        uint64_t seed = 3;
+        uint16_t y[K];
+        int32_t places[K];
+        memset(sorted, 0, sizeof sorted); /* how often each value is there */
+        for (int i = 0; i < ROW; i++) sorted[x[i] = (uint16_t)(test_next(&seed) % most)]++;
+        CHECK_OK(device->ops->execute(program, &(sw_binding){.data = x}, (sw_binding[]){{y, 0}, {places, 0}},
+                                      NULL, NULL, &test_error));
+        for (int i = 0, value = 65535; i < K; i++) {
+            while (sorted[value] == 0) value--;
+            sorted[value]--;
+            assert_int_equal(y[i], value);
+            assert_in_range(places[i], 0, ROW - 1);
+            assert_int_equal(x[places[i]], y[i]);
+            for (int k = 0; k < i; k++) assert_int_not_equal(places[k], places[i]);
+        }
+    }
+    device->ops->unload(program);
+}
+
 /* 16-bit activations and one weight scale a row: within 1 of the exact value. */
 static void channel_scales_belong_to_rows(void **state) {
     (void)state;
@@ -266,6 +302,7 @@ int main(void) {
                                        cmocka_unit_test(elementwise_ops_broadcast),
                                        cmocka_unit_test(rotary_pairs_are_halves),
                                        cmocka_unit_test(movement_is_exact),
+                                       cmocka_unit_test(top_k_hands_out_the_best),
                                        cmocka_unit_test(channel_scales_belong_to_rows)};
     if (!test_open_library(&library)) return TEST_SKIPPED;
     return cmocka_run_group_tests(tests, open_device, close_device);
