@@ -141,6 +141,42 @@ static void slc_for_one_graph(void **state) {
     }
 }
 
+/* The likeliest tokens alone leave the graph: the same text. */
+static void best_candidates(void **state) {
+    (void)state;
+    sw_bundle best;
+    char path[160], text[4096];
+    snprintf(path, sizeof path, "%s", in_folder("best"));
+    compile(in_folder("all"), "16a8w");
+    snprintf(text, sizeof text, "%s", answer(in_folder("all"), "cpu"));
+    ran r = RUN(COMPILE, "--model", gguf, "--artifact", path, "--logits", "topk:8");
+    check_ran(&r, 0, "compiled into");
+    ran_free(&r);
+    open_bundle(&best, path);
+    assert_int_equal(sw_decoder_candidates(&best.decoder), 8);
+    for (uint32_t g = 0; g < 2; g++) assert_int_equal(best.manifest.graphs[g].op_counts[SW_OP_TOP_K], 1);
+    sw_bundle_close(&best);
+    assert_string_equal(answer(path, "cpu"), text);
+    assert_true(strlen(answer(path, "htp-emulator")) > 1);
+    r = RUN("generate", path, "--prompt", "hello", "--seed", "3");
+    check_ran(&r, 0, "tokens are drawn from the 8 likeliest");
+    snprintf(text, sizeof text, "%s", r.out);
+    ran_free(&r);
+    r = RUN("generate", in_folder("all"), "--prompt", "hello", "--seed", "3", "--top_k", "8");
+    check_ran(&r, 0, NULL);
+    assert_string_equal(r.out, text);
+    ran_free(&r);
+    r = RUN("generate", path, "--prompt", "hello", "--top_k", "9");
+    check_ran(&r, 2, "--top_k: 9, wanted at most 8");
+    ran_free(&r);
+    r = RUN("compare", path, "--prompt", "hello", "--tokens", "2", "--qnn_lib", QNN);
+    check_ran(&r, 0, NULL);
+    ran_free(&r);
+    r = RUN(COMPILE, "--model", gguf, "--artifact", path, "--logits", "topk:1000000");
+    check_ran(&r, 2, "--logits: topk:1000000, wanted at most topk:");
+    ran_free(&r);
+}
+
 /* Everything that the main job's command does, on a phone that isn't there. */
 static void the_main_job(void **state) {
     (void)state;
@@ -241,13 +277,10 @@ int main(void) {
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(converts),
-        cmocka_unit_test(cpu_and_emulator),
-        cmocka_unit_test(slc_for_one_graph),
-        cmocka_unit_test(the_main_job),
-        cmocka_unit_test(folders_that_cant_be_written),
-        cmocka_unit_test(no_qnn_sdk_root),
-        cmocka_unit_test(a_damaged_context),
+        cmocka_unit_test(converts),          cmocka_unit_test(cpu_and_emulator),
+        cmocka_unit_test(slc_for_one_graph), cmocka_unit_test(best_candidates),
+        cmocka_unit_test(the_main_job),      cmocka_unit_test(folders_that_cant_be_written),
+        cmocka_unit_test(no_qnn_sdk_root),   cmocka_unit_test(a_damaged_context),
     };
     return cmocka_run_group_tests_name("through Qualcomm's library", tests, set_up, remove_folder);
 }

@@ -32,6 +32,9 @@ static void wrong_grids(void **state) {
     REFUSED(2, "unknown SoC \"SM1\"", TRAFFIC, "--max_seq_len", "64", "-m", "SM8750,SM1");
     REFUSED(2, "--slc: `maybe`", TRAFFIC, "--slc", "off,maybe");
     REFUSED(2, "--attention: `cut`", TRAFFIC, "--attention", "auto,cut");
+    REFUSED(2, "--logits: `topk:0`, wanted some of: all, topk:N with N from 1 to", TRAFFIC, "--logits",
+            "all,topk:0");
+    REFUSED(2, "--layers: `99`", TRAFFIC, "--layers", "1,99");
     REFUSED(2, "--opt_level: `4`, wanted whole numbers from 1 to 3", TRAFFIC, "--opt_level", "4");
     REFUSED(2, "wanted whole numbers from 2 to 256", TRAFFIC, "--max_seq_len",
             "64,257"); /* trained for 256 */
