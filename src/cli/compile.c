@@ -28,6 +28,7 @@ typedef struct job {
     const sw_options *options;
     uint64_t start_us;
     sw_target target;
+    uint32_t n_shards; /* as asked for, or the fewest that a device can load */
     sw_arena arena;
     sw_checkpoint checkpoint;
     sw_calibration calibration;
@@ -85,13 +86,18 @@ static sw_code check_prompt(const job *j, sw_error *err) {
     return code;
 }
 
-/* A context that no process of the HTP can load is refused before the minutes are spent. */
+/* A context that no process of the HTP can load is cut into shards, or, where the number of shards was given,
+ * refused before the minutes are spent. */
 static sw_code check_plan(job *j, sw_error *err) {
     sw_planned *p = malloc(sizeof *p);
     if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     sw_code code = sw_planned_make(p, j->options, &j->target, &j->checkpoint.model, err);
     if (code == SW_OK) {
         code = sw_planned_check(p, err);
+        j->n_shards = p->plan.n_shards;
+        if (code == SW_OK && j->options->num_sharding == 0 && j->n_shards > 1)
+            sw_log(SW_LOG_INFO, "cut into %u shards: that many contexts can be loaded, fewer can't",
+                   j->n_shards);
         sw_log(SW_LOG_VERBOSE, "plan: %.1f MB of context binaries, the largest %.1f MB",
                (double)p->plan.context_bytes / 1e6, (double)p->plan.largest_context_bytes / 1e6);
         sw_planned_free(p);
@@ -136,7 +142,7 @@ static sw_code repair(job *j, sw_error *err) {
 static sw_code build(job *j, sw_error *err) {
     sw_target_choose_forms(&j->target, j->options, &j->quantized.model->hparams);
     SW_TRY(sw_decoder_build_shards(&j->decoder, j->quantized.model, j->target.context_len, j->target.kinds,
-                                   j->target.n_kinds, j->options->num_sharding, err));
+                                   j->target.n_kinds, j->n_shards, err));
     return sw_decoder_verify(&j->decoder, err);
 }
 

@@ -72,11 +72,15 @@ sw_code sw_planned_make(sw_planned *out, const sw_options *o, sw_target *t, cons
                        model->hparams.context_max);
     if (sw_cli_wants_rotation(&t->recipe, o)) shapes.hparams.tied_embeddings = false;
     sw_target_choose_forms(t, o, &shapes.hparams);
-    SW_TRY(plan(&out->decoder, &out->plan, o, t, &shapes, o->num_sharding, err));
+    SW_TRY(plan(&out->decoder, &out->plan, o, t, &shapes, o->num_sharding != 0 ? o->num_sharding : 1, err));
     out->parameters = count_parameters(&out->decoder);
     if (model->hparams.tied_embeddings && !shapes.hparams.tied_embeddings) /* one table made into two */
         out->parameters -= sw_tensor_elements(out->decoder.embedding);
     sw_code code = find_least_shards(out, o, t, &shapes, err);
+    if (code == SW_OK && o->num_sharding == 0 && out->least_shards > 1) {
+        sw_decoder_free(&out->decoder);
+        return plan(&out->decoder, &out->plan, o, t, &shapes, out->least_shards, err);
+    }
     if (code != SW_OK) sw_planned_free(out);
     return code;
 }

@@ -17,8 +17,9 @@ typedef struct sw_planned {
 } sw_planned;
 
 /* Builds the graphs of a model's shapes, gives them types and plans them; and finds the least number of
- * shards that fits. forms of the target are chosen. Free with sw_planned_free after success. Errors: those of
- * the builder, and of a recipe that the HTP can't do. */
+ * shards that fits, which is the number planned for where the options name none (num_sharding 0). forms of
+ * the target are chosen. Free with sw_planned_free after success. Errors: those of the builder, and of a
+ * recipe that the HTP can't do. */
 sw_code sw_planned_make(sw_planned *out, const sw_options *options, sw_target *target, const sw_model *model,
                         sw_error *err) SW_MUST_CHECK;
 void sw_planned_free(sw_planned *planned);
