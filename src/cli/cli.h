@@ -78,6 +78,10 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
  * reading, SW_BAD_DATA (a zero byte). */
 sw_code sw_cli_read_prompt_files(sw_options *options, sw_arena *arena, sw_error *err) SW_MUST_CHECK;
 
+/* The files that will be written: can each be made, and is none of them read by the command (the file of
+ * --model, say) or a part of a bundle? Asked first of all. Errors: SW_INVALID_ARGUMENT, SW_IO. */
+sw_code sw_cli_check_outputs(const sw_options *options, sw_error *err) SW_MUST_CHECK;
+
 /* Can --trace be done, as far as is known without a bundle? */
 sw_code sw_cli_check_trace(const sw_options *options, sw_error *err) SW_MUST_CHECK;
 

@@ -5,7 +5,6 @@
 
 /* With --report also a page about what was compiled. */
 static sw_code compile(const sw_options *options, sw_error *err) {
-    SW_TRY(sw_page_check(options->report, err));
     SW_TRY(sw_cli_compile(options, err));
     if (options->report == NULL) return SW_OK;
     sw_bundle bundle;

@@ -33,7 +33,8 @@ static sw_code run(int argc, char **argv, sw_error *err) {
         sw_log_level_from_name(options.log_level, &level); /* a legal one: checked */
     sw_log_set_level(level);
     sw_arena arena = SW_ARENA_EMPTY;
-    sw_code code = sw_cli_read_prompt_files(&options, &arena, err);
+    sw_code code = sw_cli_check_outputs(&options, err);
+    if (code == SW_OK) code = sw_cli_read_prompt_files(&options, &arena, err);
     if (code == SW_OK) code = functions[options.command](&options, err);
     sw_arena_free(&arena);
     return code;

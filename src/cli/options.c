@@ -290,6 +290,8 @@ static sw_code set_number(const option *o, const char *value, void *field, sw_er
 
 static sw_code set_value(sw_options *options, const option *o, const char *value, sw_error *err) {
     void *field = (char *)options + o->offset;
+    if ((o->type == FILES || o->type == FOLDERS) && value[0] == '\0')
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: empty, wanted %s", o->name, o->value);
     switch (o->type) {
     case FLAG:
         *(bool *)field = true;

@@ -207,14 +207,6 @@ static void put_head(const sw_page *page) {
     fputs("</div>", f);
 }
 
-sw_code sw_page_check(const char *path, sw_error *err) {
-    if (path == NULL) return SW_OK;
-    sw_file_writer w;
-    SW_TRY(sw_file_writer_open(&w, path, err));
-    sw_file_writer_discard(&w);
-    return SW_OK;
-}
-
 sw_code sw_page_write(const sw_options *options, sw_bundle *bundle, const char *path, sw_error *err) {
     json_t *data;
     sw_file_writer w;

@@ -13,9 +13,6 @@
 sw_code sw_page_write(const sw_options *options, sw_bundle *bundle, const char *path,
                       sw_error *err) SW_MUST_CHECK;
 
-/* Can the file be written? Asked before the minutes that a compile takes. path NULL: nothing is wanted. */
-sw_code sw_page_check(const char *path, sw_error *err) SW_MUST_CHECK;
-
 /* ---- Parts, in page_<part>.c; each writes a section ---- */
 
 typedef struct sw_page {

@@ -136,7 +136,7 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
     return code;
 }
 
-/* What can be said of --trace before any work: the device, and the file. */
+/* What can be said of --trace before any work; of its file, see outputs.c. */
 sw_code sw_cli_check_trace(const sw_options *options, sw_error *err) {
     if (options->trace == NULL) return SW_OK;
     if (options->compile_only)
@@ -145,9 +145,6 @@ sw_code sw_cli_check_trace(const sw_options *options, sw_error *err) {
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--trace: the CPU device here tells what it does op by op, others don't: wanted "
                        "--run_on cpu (the HTP has --profile)");
-    sw_file_writer w;
-    SW_TRY(sw_file_writer_open(&w, options->trace, err));
-    sw_file_writer_discard(&w);
     return SW_OK;
 }
 

@@ -30,6 +30,7 @@ static void wrong_use_is_2(void **state) {
     REFUSED(2, "--temperature", "llama", "--temperature", "nan");
     REFUSED(2, "BUNDLE", "generate");
     REFUSED(2, "--prompt", "generate", bundle);
+    REFUSED(2, "--prompt_file: empty", "generate", bundle, "--prompt_file", "");
     REFUSED(2, "--prompt", "llama", "-m", "SM8750", "--model", gguf);
     REFUSED(2, "no token", "generate", bundle, "--prompt", "", "--raw", "--max_seq_len", "64");
     REFUSED(2, "no token", "compare", bundle, "--prompt", "", "--raw");
@@ -321,6 +322,38 @@ static void file_size_limit(void **state) {
     assert_int_not_equal(access(out, F_OK), 0);
 }
 
+/* What is written never takes the place of what is read, nor of a bundle's part. */
+static void outputs_spare_inputs(void **state) {
+    (void)state;
+    char manifest[200], linked[200], same_manifest[200];
+    snprintf(manifest, sizeof manifest, "%s/manifest.json", bundle);
+    snprintf(same_manifest, sizeof same_manifest, "%s/../bundle/manifest.json", bundle);
+    snprintf(linked, sizeof linked, "%s", in_folder("linked.gguf"));
+    assert_int_equal(link(gguf, linked), 0);
+    const char *prompt = write_file("prompt.txt", "hi", 2), *both = in_folder("both.json");
+    REFUSED(2, "--model reads", "compile", "-m", "SM8750", "--model", gguf, "--report", gguf);
+    REFUSED(2, "--model reads", "compile", "-m", "SM8750", "--model", gguf, "--report", linked);
+    REFUSED(2, "--model reads", "logits", "--model", gguf, "--ids", "1", "--out", gguf);
+    REFUSED(2, "--model reads", "traffic", "--model", gguf, "--jobs", gguf);
+    REFUSED(2, "--prompt_file reads", "generate", bundle, "--prompt_file", prompt, "--stats", prompt);
+    REFUSED(2, "the command reads", "inspect", gguf, "--report", gguf);
+    REFUSED(2, "part of a bundle", "inspect", bundle, "--report", manifest);
+    REFUSED(2, "part of a bundle", "generate", bundle, "--prompt", "a", "--trace", same_manifest);
+    REFUSED(2, "part of a bundle", "logits", "--model", gguf, "--ids", "1", "--out", manifest);
+    REFUSED(2, "part of a bundle", "compile", "-m", "SM8750", "--model", gguf, "--artifact",
+            in_folder("never"), "--report", in_folder("never/manifest.json"));
+    REFUSED(2, "wanted two files", "generate", bundle, "--prompt", "a", "--stats", both, "--trace", both);
+    REFUSED(1, "is a folder", "generate", bundle, "--prompt", "a", "--stats", folder);
+    REFUSED(1, "is a folder", "compile", "-m", "SM8750", "--model", gguf, "--report", folder);
+    assert_int_not_equal(access(in_folder("never"), F_OK), 0);
+    ran r = RUN("verify", bundle);
+    check_ran(&r, 0, NULL);
+    ran_free(&r);
+    r = RUN("inspect", gguf);
+    check_ran(&r, 0, NULL);
+    ran_free(&r);
+}
+
 static void a_bundle_answers(void **state) {
     (void)state;
     ran r = RUN("generate", bundle, "--prompt", "hello", "--temperature", "0", "--max_seq_len", "90");
@@ -539,6 +572,7 @@ int main(void) {
         cmocka_unit_test(logits),
         cmocka_unit_test(closed_descriptors),
         cmocka_unit_test(file_size_limit),
+        cmocka_unit_test(outputs_spare_inputs),
         cmocka_unit_test(a_bundle_answers),
         cmocka_unit_test(inspect_and_verify),
         cmocka_unit_test(another_tokenizer_is_refused),
