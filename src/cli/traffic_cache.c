@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/quantized_model.h"
 #include "cli/traffic.h"
@@ -185,17 +186,27 @@ static sw_code read_result(const char *file, const char *text, size_t size, cons
     return code;
 }
 
+/* A result that is there and whole. What is damaged is as good as not there: it can be measured again. */
+static sw_code find_result(sw_traffic *t, const char *path, const char *key, bool *known,
+                           sw_traffic_figures *out, char **text, size_t *size, sw_error *err) {
+    sw_error reason = {SW_OK, ""};
+    *known = false;
+    if (access(path, F_OK) != 0 && errno == ENOENT) return SW_OK;
+    sw_code code = sw_file_read(path, MOST_BYTES, &t->arena, text, size, &reason);
+    if (code == SW_OK) code = read_result(path, *text, *size, key, out, &reason);
+    *known = code == SW_OK;
+    if (code == SW_OK) return SW_OK;
+    if (code != SW_BAD_DATA) return SW_FAIL(err, code, "%s", reason.message);
+    sw_log(SW_LOG_WARN, "%s: this result counts as not measured", reason.message);
+    return SW_OK;
+}
+
 sw_code sw_traffic_look_up(sw_traffic *t, sw_traffic_point *p, sw_error *err) {
     char *text;
     size_t size;
     const char *path = result_path(t, t->cache, p->key);
     if (path == NULL) return no_memory(err);
-    p->known = false;
-    if (access(path, F_OK) != 0 && errno == ENOENT) return SW_OK;
-    SW_TRY(sw_file_read(path, MOST_BYTES, &t->arena, &text, &size, err));
-    SW_TRY(read_result(path, text, size, p->key, &p->figures, err));
-    p->known = true;
-    return SW_OK;
+    return find_result(t, path, p->key, &p->known, &p->figures, &text, &size, err);
 }
 
 sw_code sw_traffic_keep(sw_traffic *t, const sw_traffic_point *p, sw_error *err) {
@@ -227,14 +238,16 @@ static bool is_result_name(const char *name, char key[SW_SHA256_HEX_BYTES]) {
 }
 
 static sw_code merge_one(sw_traffic *t, const char *from, const char *key, uint32_t *n, sw_error *err) {
-    char *text;
-    size_t size;
+    char *text, *ours;
+    size_t size, our_size;
+    bool known, known_here;
     sw_traffic_figures figures = {0};
     const char *path = result_path(t, from, key), *to = result_path(t, t->cache, key);
     if (path == NULL || to == NULL) return no_memory(err);
-    SW_TRY(sw_file_read(path, MOST_BYTES, &t->arena, &text, &size, err));
-    SW_TRY(read_result(path, text, size, key, &figures, err));
-    if (access(to, F_OK) == 0) return SW_OK;
+    SW_TRY(find_result(t, path, key, &known, &figures, &text, &size, err));
+    if (!known) return SW_OK;
+    SW_TRY(find_result(t, to, key, &known_here, &figures, &ours, &our_size, err));
+    if (known_here) return SW_OK;
     (*n)++;
     return sw_file_replace(to, text, size, err);
 }

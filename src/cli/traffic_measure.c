@@ -41,18 +41,6 @@ static sw_code lock_file(const char *path, int *fd, sw_error *err) {
     return SW_OK;
 }
 
-sw_code sw_traffic_prepare(sw_traffic *t, uint32_t recipe, sw_error *err) {
-    const char *folder = prepared_folder(t, recipe);
-    const char *manifest = folder != NULL ? sw_path_join(&t->arena, folder, SW_MANIFEST_NAME) : NULL;
-    const char *lock = folder != NULL ? sw_arena_printf(&t->arena, "%s.lock", folder) : NULL;
-    if (manifest == NULL || lock == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    int fd;
-    SW_TRY(lock_file(lock, &fd, err));
-    sw_code code = access(manifest, F_OK) == 0 ? SW_OK : prepare(t, recipe, folder, err);
-    close(fd);
-    return code;
-}
-
 /* The part "ranges-<8 hex>.json"; *out stays NULL where the recipe has none. */
 static sw_code read_ranges(sw_bundle *bundle, sw_ranges **out, sw_error *err) {
     char *text;
@@ -64,6 +52,34 @@ static sw_code read_ranges(sw_bundle *bundle, sw_ranges **out, sw_error *err) {
     if (path == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     SW_TRY(sw_file_read(path, MOST_RANGES_BYTES, &bundle->arena, &text, &size, err));
     return sw_ranges_read_json(out, path, text, size, err);
+}
+
+/* What can't be read is said, and made again. */
+static bool is_prepared(const char *folder) {
+    sw_bundle bundle;
+    sw_ranges *ranges = NULL;
+    sw_error err;
+    sw_code code = sw_bundle_open(&bundle, folder, &err);
+    if (code == SW_OK) {
+        code = read_ranges(&bundle, &ranges, &err);
+        sw_ranges_free(ranges);
+        sw_bundle_close(&bundle);
+    }
+    if (code != SW_OK) sw_log(SW_LOG_WARN, "%s: the model is prepared again", err.message);
+    return code == SW_OK;
+}
+
+sw_code sw_traffic_prepare(sw_traffic *t, uint32_t recipe, sw_error *err) {
+    const char *folder = prepared_folder(t, recipe);
+    const char *manifest = folder != NULL ? sw_path_join(&t->arena, folder, SW_MANIFEST_NAME) : NULL;
+    const char *lock = folder != NULL ? sw_arena_printf(&t->arena, "%s.lock", folder) : NULL;
+    if (manifest == NULL || lock == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    int fd;
+    SW_TRY(lock_file(lock, &fd, err));
+    bool there = access(manifest, F_OK) == 0 && is_prepared(folder);
+    sw_code code = there ? SW_OK : prepare(t, recipe, folder, err);
+    close(fd);
+    return code;
 }
 
 static sw_code compile(sw_traffic *t, sw_traffic_point *p, const sw_decoder *decoder, sw_error *err) {

@@ -112,14 +112,34 @@ static void a_slurm_task_and_a_merge(void **state) {
     ran_free(&r);
 }
 
-/* A point that can't be compiled is named; the others are there. */
-static void a_result_that_is_no_result(void **state) {
-    (void)state;
+static void damage(const char *cache, const char *files, const char *text) {
     char command[600];
-    snprintf(command, sizeof command, "for f in '%s'/results/*; do echo '{}' > $f; done", in_folder("here"));
+    snprintf(command, sizeof command, "for f in '%s'/%s; do printf '%s' > $f || exit 1; done",
+             in_folder(cache), files, text);
     assert_int_equal(system(command), 0);
-    ran r = RUN(GRID, "--cache", in_folder("here"), "--opt_level", "2,3");
-    check_refused(&r, 1, "key `format` is missing");
+}
+
+/* What is damaged in a cache is named and counts as not there. */
+static void a_damaged_cache(void **state) {
+    (void)state;
+    char there[200];
+    snprintf(there, sizeof there, "%s", in_folder("there"));
+    damage("there", "results/*", "{\"format\": \"spillw");
+    ran r = RUN(GRID, "--cache", in_folder("here"), "--opt_level", "2", "--merge", there, "--tsv");
+    check_ran(&r, 0, "2 points, 2 of them in"); /* its own are whole */
+    if (strstr(r.err, "there/results/") == NULL) fail_msg("not named: %s", r.err);
+    ran_free(&r);
+    r = RUN(GRID, "--cache", there, "--opt_level", "2", "--merge", in_folder("here"), "--tsv");
+    check_ran(&r, 0, "2 points, 2 of them in"); /* taken over in their place */
+    ran_free(&r);
+    damage("there", "results/*", "{}");
+    damage("there", "prepared/*/weights-*", "short"); /* and what every measurement needs */
+    r = RUN(GRID, "--cache", there, "--opt_level", "2");
+    check_ran(&r, 0, "key `format` is missing: this result counts as not measured");
+    if (strstr(r.err, "prepared again") == NULL) fail_msg("not prepared again: %s", r.err);
+    ran_free(&r);
+    r = RUN(GRID, "--cache", there, "--opt_level", "2");
+    check_ran(&r, 0, "2 points, 2 of them in");
     ran_free(&r);
 }
 
@@ -132,7 +152,7 @@ int main(void) {
         cmocka_unit_test(figures_are_those_of_compile),
         cmocka_unit_test(a_run_goes_on),
         cmocka_unit_test(a_slurm_task_and_a_merge),
-        cmocka_unit_test(a_result_that_is_no_result),
+        cmocka_unit_test(a_damaged_cache),
     };
     return cmocka_run_group_tests(tests, set_up, remove_folder);
 }
