@@ -117,9 +117,10 @@ static sw_code open_shapes(sw_model *out, const char *path, sw_arena *arena, sw_
     } else {
         sw_file_map map;
         SW_TRY(sw_file_map_open(&map, path, err));
-        size_t i = 0;
-        while (i < map.size && i < 64 && strchr(" \t\r\n", map.data[i]) != NULL && map.data[i] != 0) i++;
-        gguf = i == map.size || map.data[i] != '{';
+        size_t i = 0, n = strlen(path);
+        while (i < map.size && strchr(" \t\r\n", map.data[i]) != NULL && map.data[i] != 0) i++;
+        bool named_json = n > 5 && strcmp(path + n - 5, ".json") == 0;
+        gguf = !named_json && (i == map.size || map.data[i] != '{');
         sw_file_map_close(&map);
     }
     if (gguf) return sw_model_open_shapes(out, path, err); /* which names what is no GGUF file */

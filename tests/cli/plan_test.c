@@ -158,6 +158,10 @@ static void wrong_configs(void **state) {
     REFUSED(2, "--prefill_ar_len: 128, wanted 2 to 127", "plan", path, "-m", "SM8750", "--max_seq_len", "128",
             "--prefill_ar_len", "128");
     REFUSED(2, "31", "plan", path, "-m", "SM8750", "--num_sharding", "31");
+    /* What is named as JSON is read as JSON, whatever is in it. */
+    REFUSED(1, "empty.json: not valid JSON", "plan", write_file("empty.json", "", 0), "-m", "SM8750");
+    REFUSED(1, "is an array, wanted an object", "plan", write_file("list.json", "[]", 2), "-m", "SM8750");
+    REFUSED(1, "not valid JSON", "plan", write_file("bom.json", "\xef\xbb\xbf{}", 5), "-m", "SM8750");
     path = write_file("picture.png", "\x89PNG\r\n\x1a\n", 8);
     REFUSED(1, "PNG", "plan", path, "-m", "SM8750");
 }
