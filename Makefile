@@ -7,12 +7,13 @@ ARGS   :=
 
 sources = find $(wildcard src include tests bench fuzz) -name '*.[ch]'
 
-.PHONY: help setup build demo test conformance asan clean format lint setup-aarch64 build-aarch64 aarch64
+.PHONY: help setup build demo test conformance bench asan clean format lint setup-aarch64 build-aarch64 aarch64
 
 help:
 	@echo 'make demo           install what is missing, build, compile SmolLM2-135M for $(SOC) and run it'
 	@echo 'make test           install what is missing, build, run all tests'
 	@echo 'make conformance    the CPU device against Qualcomm'"'"'s emulator: each op alone, then a whole model'
+	@echo 'make bench          speed of the CPU device and of compiles, llama.cpp beside it, on an idle machine; minutes'
 	@echo 'make build          build/release/spillway'
 	@echo 'make setup          Debian packages, Qualcomm'"'"'s libraries and the model only'
 	@echo 'make asan           the quick tests under AddressSanitizer and UndefinedBehaviorSanitizer'
@@ -20,7 +21,7 @@ help:
 	@echo 'make aarch64        cross build for 64-bit ARM Linux, the quick tests under qemu; then make test runs the'
 	@echo '                    tests of the emulated phone too'
 	@echo 'make clean          remove build/ and out/; external/ stays'
-	@echo 'ARGS="..." adds options: to spillway llama in demo, to ctest in test and asan'
+	@echo 'ARGS="..." adds options: to spillway llama in demo, to ctest in test and asan, to bench/bench.py in bench'
 
 setup:
 	@scripts/packages.sh build
@@ -43,6 +44,12 @@ conformance: build
 	build/release/tests/cli_conformance_test
 	build/release/tests/cli_weight_forms_slow_test
 	scripts/compare_whole.sh
+
+bench: setup
+	cmake --preset release -DSPILLWAY_BENCH=ON
+	cmake --build --preset release --target spillway bench_cpu_device bench_prepare
+	scripts/build_peers.sh
+	bench/bench.py $(ARGS)
 
 # Tests that load Qualcomm's libraries or run the whole model have the label slow: they take minutes under the
 # sanitizers, whose reports on code without sources help nobody. A size no allocator can give is to be NULL there

@@ -91,6 +91,18 @@ static size_t bytes_a_token(const sw_graph *graph) {
     return bytes;
 }
 
+/* Multiply-adds of a call of the graph, by its tokens. */
+static size_t macs_a_token(const sw_graph *graph) {
+    uint64_t macs = 0;
+    for (size_t i = 0; i < graph->n_ops; i++) {
+        if (!is_matrix(graph, i)) continue;
+        const sw_op *op = &graph->ops[i];
+        const sw_tensor *w = graph->tensors[op->inputs[1]], *out = graph->tensors[op->outputs[0]];
+        macs += sw_tensor_elements(out) * (sw_tensor_elements(w) / out->dims[out->rank - 1]);
+    }
+    return (size_t)(macs / graph->ar_len);
+}
+
 static volatile int32_t sink; /* so that no loop is left out */
 
 static void read_op(void *context, size_t worker, size_t task) {
@@ -222,9 +234,10 @@ int main(int argc, char **argv) {
         return 1;
     }
     const sw_decoder *d = &bundle.decoder;
-    printf(
-        "{\n  \"isa\": \"%s\",\n  \"context\": %u,\n  \"weight_bytes_per_token\": %zu,\n  \"results\": [\n",
-        sw_isa_name(sw_int_best()->needs), d->context_len, bytes_a_token(d->graphs[d->n_graphs - 1]));
+    printf("{\n  \"isa\": \"%s\",\n  \"context\": %u,\n  \"weight_bytes_per_token\": %zu,\n"
+           "  \"prefill_macs_per_token\": %zu,\n  \"results\": [\n",
+           sw_isa_name(sw_int_best()->needs), d->context_len, bytes_a_token(d->graphs[d->n_graphs - 1]),
+           macs_a_token(d->graphs[0]));
     sw_code code = SW_OK;
     for (int i = 0; i < n_threads && code == SW_OK; i++)
         code = measure(&bundle, threads[i], runs, i + 1 < n_threads ? "," : "", &err);

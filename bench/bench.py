@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""SmolLM2-135M on this machine: Spillway's CPU device and llama.cpp in turns, beside the machine's limits.
+
+usage: bench/bench.py [--rounds N] [--threads N,N] [--resume] [--no-compile] [--build FOLDER]
+
+Each round measures every contender once with each number of threads, one after the other, so that what disturbs the
+machine disturbs all. Prints least, median and greatest values and the ratios of medians. bench/out/bench.json has all
+samples, bench/out/bench.svg a chart. A stopped run goes on with --resume. At the end, not in rounds: compiles for the
+HTP, by stages. `make bench` builds what this needs.
+
+What is compared:
+- prefill and decode: llama-bench's pp and tg (after its warm-up run); bench_cpu_device's, on bundles of the same
+  checkpoint: of AR 32, context 128 for prompts of 32 tokens, of AR 128, context 1024 for longer ones and decode.
+- start to first token: the wall time of a process that loads the model, takes 46 tokens and makes one, and its peak
+  memory, with the files in the page cache: `llama-bench --no-warmup -pg 46,1`, `spillway generate`.
+- limits: see bench/cpu_device.c. The share of decode is of reading the weights once a token; the share of prefill is of
+  int8 multiply-adds, where 16-bit activations count twice.
+"""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+import chart
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OUT = os.path.join(ROOT, "bench", "out")
+PEERS = os.path.join(ROOT, "external", "peers")
+PROMPT = "I would like to learn python, could you teach me with a simple example?"  # 46 tokens in a chat's frame
+OURS = {  # name: options of compile, bytes of an activation
+    "16a8w": (["--quant", "16a8w"], 2),
+    "8a8w": (["--quant", "8a8w"], 1),
+    "16a4w": (["--quant", "16a4w", "--rounding", "nearest"], 2),
+    "16a4w, 4-bit head": (["--quant", os.path.join(ROOT, "bench", "all4.json"), "--rounding", "nearest"], 2),
+}
+FORMATS = ["Q8_0", "Q4_0", "F16"]
+SHAPES = {"short": ["--prefill_ar_len", "32", "--max_seq_len", "128"],
+          "long": ["--prefill_ar_len", "128", "--max_seq_len", "1024"]}
+METRICS = ["prefill_32", "prefill_128", "prefill_512", "decode", "first_token_s", "peak_memory_mb"]
+UNITS = {"first_token_s": "s", "peak_memory_mb": "MB"}
+
+
+def fail(text):
+    sys.exit("bench: " + text)
+
+
+def run(command):
+    """Output, seconds on the wall, and peak memory of a process in MB."""
+    start = time.monotonic()
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT)
+    text = child.stdout.read().decode()
+    _, status, usage = os.wait4(child.pid, 0)
+    seconds = time.monotonic() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        fail(f"exit status {child.returncode} of: {' '.join(command)}")
+    return text, seconds, usage.ru_maxrss / 1e3
+
+
+def prepare(build):
+    """Bundles for the CPU device, made again where the program is newer."""
+    program = os.path.join(build, "bench", "bench_prepare")
+    for name, (options, _) in OURS.items():
+        for shape, sizes in SHAPES.items():
+            folder = bundle(name, shape)
+            manifest = os.path.join(folder, "manifest.json")
+            if os.path.exists(manifest) and os.path.getmtime(manifest) > os.path.getmtime(program):
+                continue
+            print(f"preparing {name}, {shape} context", file=sys.stderr, flush=True)
+            run([program, "-m", "SM8750", "--decoder_model", "smollm2_135m", "--artifact", folder] + options + sizes)
+
+
+def bundle(name, shape):
+    return os.path.join(OUT, "bundles", re.sub("[^0-9a-z]+", "_", name) + "-" + shape)
+
+
+def sample_ours(build, name, threads):
+    program = os.path.join(build, "bench", "bench_cpu_device")
+    values = {}
+    for shape in SHAPES:
+        document = json.loads(run([program, bundle(name, shape), "1", str(threads)])[0])
+        results = document["results"][0]
+        metrics = ["prefill_32"] if shape == "short" else ["prefill_128", "prefill_512", "decode", "read_gb_per_s",
+                                                           "int8_gmac_per_s"]
+        for metric in metrics:
+            values[metric] = results[metric]["median"]
+        values["token_bytes"], values["token_macs"] = document["weight_bytes_per_token"], document[
+            "prefill_macs_per_token"]
+    _, values["first_token_s"], values["peak_memory_mb"] = run(
+        [os.path.join(build, "spillway"), "generate", bundle(name, "short"), "--prompt", PROMPT, "--max_seq_len", "47",
+         "--temperature", "0", "--threads", str(threads)])
+    return values
+
+
+def sample_peer(name, threads):
+    command = [os.path.join(PEERS, "build", "bin", "llama-bench"), "-m",
+               os.path.join(PEERS, f"SmolLM2-135M-{name}.gguf"), "-t", str(threads), "-o", "json", "-r", "1"]
+    values = {}
+    for test in json.loads(run(command + ["-p", "32,128,512", "-n", "128"])[0]):
+        metric = f"prefill_{test['n_prompt']}" if test["n_prompt"] else "decode"
+        values[metric], values["token_bytes"] = test["avg_ts"], test["model_size"]
+    _, values["first_token_s"], values["peak_memory_mb"] = run(
+        command + ["--no-warmup", "-p", "0", "-n", "0", "-pg", "46,1"])
+    return values
+
+
+def sample(build, name, threads):
+    if name in OURS:
+        return sample_ours(build, name, threads)
+    return sample_peer(name.removeprefix("llama.cpp "), threads)
+
+
+def contenders():
+    """Ours and the peer's in turns."""
+    ours, peers = list(OURS), ["llama.cpp " + f for f in FORMATS]
+    order = []
+    for i in range(max(len(ours), len(peers))):
+        order += peers[i:i + 1] + ours[i:i + 1]
+    return order
+
+
+def save(result):
+    path = os.path.join(OUT, "bench.json")
+    with open(path + ".partial", "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=1)
+    os.replace(path + ".partial", path)
+
+
+def measure(result, build, rounds, threads):
+    for n in range(rounds):
+        for t in threads:
+            for name in contenders():
+                samples = result["samples"].setdefault(name, {}).setdefault(str(t), [])
+                if len(samples) > n:
+                    continue
+                print(f"round {n + 1} of {rounds}: {name}, threads: {t}", file=sys.stderr, flush=True)
+                samples.append(sample(build, name, t))
+                save(result)
+
+
+def compiles(result, build, shapes):
+    """Compiles for the HTP, by stages: seconds, and the process's peak memory so far."""
+    for shape in shapes:
+        print(f"compiling {' '.join(SHAPES[shape])}", file=sys.stderr, flush=True)
+        artifact = os.path.join(OUT, "compiled-" + shape)
+        command = [os.path.join(build, "spillway"), "compile", "-m", "SM8750", "--decoder_model", "smollm2_135m",
+                   "--artifact", artifact, "--log_level", "verbose"] + SHAPES[shape] + result["compile_options"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+        if done.returncode != 0:
+            fail(f"exit status {done.returncode} of: {' '.join(command)}\n{done.stderr[-2000:]}")
+        stages = [{"stage": m[1], "seconds": float(m[2]), "peak_memory_mb": float(m[3])} for m in
+                  re.finditer(r"^([a-z-]+): ([0-9.]+) s, peak memory ([0-9.]+) MB$", done.stderr, re.M)]
+        with open(os.path.join(artifact, "manifest.json"), encoding="utf-8") as file:
+            finalize = sum(g["finalize_seconds"] for g in json.load(file)["graphs"])
+        result["compiles"][" ".join(SHAPES[shape])] = {"stages": stages, "finalize_seconds": finalize}
+        save(result)
+
+
+def medians(result, name, threads):
+    samples = result["samples"][name][str(threads)]
+    return {key: statistics.median(s[key] for s in samples) for key in samples[0]}
+
+
+def share(result, name, threads, metric):
+    """Of the machine's limit in the same run, or None."""
+    m = medians(result, name, threads)
+    mine = medians(result, name if name in OURS else next(iter(OURS)), threads)
+    if metric == "decode":
+        return m["decode"] * m["token_bytes"] / (mine["read_gb_per_s"] * 1e9)
+    if metric in ("prefill_128", "prefill_512") and name in OURS:
+        return m[metric] * m["token_macs"] * OURS[name][1] / (mine["int8_gmac_per_s"] * 1e9)
+    return None
+
+
+def ratios(result, t):
+    """Each: what, ratio, and what the project wants of it."""
+    m = {name: medians(result, name, t) for name in contenders()}
+    peers = [m["llama.cpp " + f] for f in FORMATS]
+    q8, best_prefill = m["llama.cpp Q8_0"], max(p["prefill_128"] for p in peers)
+    rows = [(f"decode, {n} to llama.cpp Q8_0", m[n]["decode"] / q8["decode"], 1.5) for n in ("16a8w", "8a8w")]
+    rows += [("prefill 128, 8a8w to llama.cpp's best", m["8a8w"]["prefill_128"] / best_prefill, 1.5),
+             ("prefill 128, 16a8w to llama.cpp's best", m["16a8w"]["prefill_128"] / best_prefill, 1.2),
+             ("decode, 16a4w with a 4-bit head to 16a8w", m["16a4w, 4-bit head"]["decode"] / m["16a8w"]["decode"], 1.5),
+             ("first token, llama.cpp Q8_0's time to 16a8w's", q8["first_token_s"] / m["16a8w"]["first_token_s"], 1.5)]
+    rows += [(f"decode, {n} to the bandwidth limit", share(result, n, t, "decode"), 0.75) for n in ("16a8w", "8a8w")]
+    return rows
+
+
+def print_results(result):
+    for t in result["threads"]:
+        reference = medians(result, next(iter(OURS)), t)
+        print(f"\nthreads: {t}; this machine reads {reference['read_gb_per_s']:.1f} GB/s of weights and does "
+              f"{reference['int8_gmac_per_s']:.0f} thousand million int8 multiply-adds a second")
+        for metric in METRICS:
+            print(f"  {metric} ({UNITS.get(metric, 'tokens/s')})")
+            for name in contenders():
+                values = sorted(s[metric] for s in result["samples"][name][str(t)])
+                of = share(result, name, t, metric)
+                print(f"    {name:22} min {values[0]:8.4g}  median {statistics.median(values):8.4g}  "
+                      f"max {values[-1]:8.4g}" + (f"  {of:5.2f} of the limit" if of is not None else ""))
+        print("  ratios of medians (wanted)")
+        for what, value, wanted in ratios(result, t):
+            print(f"    {what:48} {value:6.2f}  ({wanted})")
+    for what, c in result["compiles"].items():
+        stages = c["stages"]
+        total, finalize = sum(s["seconds"] for s in stages), c["finalize_seconds"]
+        print(f"\ncompile {what}: {total:.1f} s, Qualcomm's finalize {finalize:.1f} s, the rest "
+              f"{100 * (total - finalize) / max(finalize, 1e-9):.0f} % of that; peak memory "
+              f"{stages[-1]['peak_memory_mb']:.0f} MB")
+        for s in stages:
+            print(f"    {s['stage']:12} {s['seconds']:7.2f} s   peak so far {s['peak_memory_mb']:6.0f} MB")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", default=None, help="numbers with commas (default: 1 and all processors)")
+    parser.add_argument("--resume", action="store_true", help="go on with a stopped run")
+    parser.add_argument("--no-compile", action="store_true", help="leave the compiles for the HTP out")
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"))
+    options = parser.parse_args()
+    processors = len(os.sched_getaffinity(0))
+    threads = [int(t) for t in options.threads.split(",")] if options.threads else sorted({1, processors})
+    build = os.path.abspath(options.build)
+    os.makedirs(OUT, exist_ok=True)
+    prepare(build)
+    result = {"samples": {}, "compiles": {}}
+    if options.resume and os.path.exists(os.path.join(OUT, "bench.json")):
+        with open(os.path.join(OUT, "bench.json"), encoding="utf-8") as file:
+            result = json.load(file)
+    result.update(threads=threads, processors=processors, load_average=os.getloadavg(), compile_options=[])
+    measure(result, build, options.rounds, threads)
+    if not options.no_compile:
+        compiles(result, build, [s for s in SHAPES if " ".join(SHAPES[s]) not in result["compiles"]])
+    result["ratios"] = {str(t): [list(r) for r in ratios(result, t)] for t in threads}
+    save(result)
+    with open(os.path.join(OUT, "bench.svg"), "w", encoding="utf-8") as file:
+        file.write(chart.draw(result, contenders(), METRICS, UNITS))
+    print_results(result)
+    print(f"\nall samples: {os.path.join(OUT, 'bench.json')}; chart: {os.path.join(OUT, 'bench.svg')}")
+
+
+main()
