@@ -12,6 +12,7 @@
 
 static _Atomic sw_log_level current_level = SW_LOG_INFO;
 static bool bar_on_screen;
+static bool bars_forbidden;
 static pthread_mutex_t output_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *const level_names[] = {"error", "warn", "info", "verbose", "debug"};
@@ -61,7 +62,7 @@ uint64_t sw_peak_memory_bytes(void) {
 
 void sw_progress_start(sw_progress *p, const char *label, uint64_t total) {
     *p = (sw_progress){.label = label, .total = total, .start_us = sw_now_us()};
-    p->active = isatty(STDERR_FILENO) == 1 && current_level >= SW_LOG_INFO;
+    p->active = !bars_forbidden && current_level >= SW_LOG_INFO && isatty(STDERR_FILENO) == 1;
     sw_progress_update(p, 0);
 }
 
@@ -86,6 +87,10 @@ void sw_progress_update(sw_progress *p, uint64_t done) {
     fflush(stderr);
     bar_on_screen = true;
     pthread_mutex_unlock(&output_lock);
+}
+
+void sw_progress_forbid(void) {
+    bars_forbidden = true;
 }
 
 void sw_progress_end(sw_progress *p) {

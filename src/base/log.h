@@ -39,6 +39,7 @@ typedef struct sw_progress {
 void sw_progress_start(sw_progress *p, const char *label, uint64_t total);
 void sw_progress_update(sw_progress *p, uint64_t done);
 void sw_progress_end(sw_progress *p); /* wipes the bar */
+void sw_progress_forbid(void);        /* no bar any more in this process: another one draws there */
 
 /* Monotonic clock, microseconds. */
 uint64_t sw_now_us(void);

@@ -83,6 +83,13 @@ void sw_bundle_writer_drop_pages(const sw_bundle_writer *w);
 sw_code sw_bundle_writer_add(sw_bundle_writer *w, sw_part_kind kind, const char *name, const void *data,
                              uint64_t size, sw_error *err) SW_MUST_CHECK;
 
+/* The same for a part that the caller, or a process of its own, writes as a file: to *path, in the writer's
+ * arena; once it is whole, adopt makes it a part. */
+sw_code sw_bundle_writer_path(sw_bundle_writer *w, const char *name, const char **path,
+                              sw_error *err) SW_MUST_CHECK;
+sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name,
+                               sw_error *err) SW_MUST_CHECK;
+
 /* Writes graph.json, the decoder's sink if it has one, and the manifest (its parts and
  * spill_fill_buffer_bytes are filled here), makes the whole the folder's bundle, and deletes the parts of the
  * one before. The same checks as when opening come first.

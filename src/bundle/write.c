@@ -246,6 +246,21 @@ static sw_code adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name, c
     return SW_FAIL(err, SW_IO, "%s: can't rename to %s: %s", written, named, strerror(errno));
 }
 
+sw_code sw_bundle_writer_path(sw_bundle_writer *w, const char *name, const char **path, sw_error *err) {
+    *path = sw_path_join(&w->arena, w->partial, name);
+    return *path != NULL ? SW_OK : no_memory(w, err);
+}
+
+sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name, sw_error *err) {
+    sw_file_map map;
+    const char *path;
+    SW_TRY(sw_bundle_writer_path(w, name, &path, err));
+    SW_TRY(sw_file_map_open(&map, path, err));
+    sw_code code = adopt(w, kind, name, &map, err);
+    sw_file_map_close(&map);
+    return code;
+}
+
 sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) {
     SW_TRY(sw_safetensors_writer_commit(&w->stream, err));
     const char *written = sw_path_join(&w->arena, w->partial, WEIGHTS_NAME);
@@ -279,14 +294,10 @@ static sw_code add_graph(sw_bundle_writer *w, sw_error *err) {
 
 static sw_code add_sink(sw_bundle_writer *w, sw_error *err) {
     if (w->decoder->sink.n_tokens == 0) return SW_OK;
-    sw_file_map map;
-    const char *path = sw_path_join(&w->arena, w->partial, SINK_NAME);
-    if (path == NULL) return no_memory(w, err);
+    const char *path;
+    SW_TRY(sw_bundle_writer_path(w, SINK_NAME, &path, err));
     SW_TRY(sw_bundle_sink_write(w->decoder, path, err));
-    SW_TRY(sw_file_map_open(&map, path, err));
-    sw_code code = adopt(w, SW_PART_SINK, SINK_NAME, &map, err);
-    sw_file_map_close(&map);
-    return code;
+    return sw_bundle_writer_adopt(w, SW_PART_SINK, SINK_NAME, err);
 }
 
 static sw_code sync_folder(const sw_bundle_writer *w, sw_error *err) {

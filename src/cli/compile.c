@@ -12,6 +12,7 @@
 #include "cli/advise.h"
 #include "cli/cli.h"
 #include "cli/evaluate.h"
+#include "cli/lower.h"
 #include "cli/plan.h"
 #include "cli/report.h"
 #include "cli/self_check.h"
@@ -38,7 +39,13 @@ typedef struct job {
     sw_decoder decoder;
     sw_bundle_writer *writer;
     sw_manifest manifest;
+    sw_lowering lowering;
 } job;
+
+/* Of this process and of those that compile, should they all be at their most at once. */
+static uint64_t peak_bytes(const job *j) {
+    return sw_peak_memory_bytes() + j->lowering.peak_bytes;
+}
 
 /* --use_slc_allocator: bare is all; else all, none, auto, or names of graphs. */
 static sw_code choose_slc(job *j, sw_error *err) {
@@ -217,109 +224,22 @@ static sw_code describe(job *j, sw_error *err) {
     return SW_OK;
 }
 
-static void drop_pages(void *writer) {
-    sw_bundle_writer_drop_pages(writer);
-}
-
-/* What the context binary says of each graph: what a load will need is that, not what was asked for. */
-static sw_code take_figures(job *j, uint32_t first, const sw_htp_graph_report *reports,
-                            const sw_binary_info *info, sw_error *err) {
-    for (uint32_t i = 0; i < j->target.n_kinds; i++) {
-        sw_manifest_graph *g = &j->manifest.graphs[first + i];
-        const sw_binary_graph *b = NULL;
-        for (uint32_t k = 0; k < info->n_graphs; k++)
-            if (strcmp(info->graphs[k].name, g->name) == 0) b = &info->graphs[k];
-        if (b == NULL || !b->has_blob)
-            return SW_FAIL(err, SW_LIBRARY, "the new context binary doesn't say what `%s` needs", g->name);
-        g->spill_fill_bytes = b->spill_fill_bytes, g->vtcm_bytes = b->vtcm_bytes;
-        g->ddr = (sw_ddr){.known = reports[i].ddr.known,
-                          .spill = reports[i].ddr.spill,
-                          .fill = reports[i].ddr.fill,
-                          .read = reports[i].ddr.read,
-                          .write = reports[i].ddr.write};
-        g->finalize_seconds = reports[i].finalize_seconds;
-    }
-    return SW_OK;
-}
-
-/* A shard's graphs through Qualcomm's compiler into one context binary, which is then read back. *binary is
- * for free(). */
-static sw_code compile_shard(job *j, const sw_qnn_library *library, uint32_t first, uint8_t **binary,
-                             uint64_t *size, sw_error *err) {
-    sw_manifest *m = &j->manifest;
-    sw_qnn_graph_options options[SW_MAX_KINDS];
-    sw_htp_graph_report reports[SW_MAX_KINDS];
-    for (uint32_t i = 0; i < j->target.n_kinds; i++)
-        options[i] = (sw_qnn_graph_options){.slc_allocator = m->graphs[first + i].slc_allocator,
-                                            .vtcm_mb = m->vtcm_mb,
-                                            .opt_level = m->opt_level};
-#if defined(__GLIBC__)
-    malloc_trim(0); /* the compiler needs ten times what came before: give back what is free */
-#endif
-    SW_TRY(sw_htp_compile(library, j->target.soc, (const sw_graph *const *)&j->decoder.graphs[first], options,
-                          j->target.n_kinds, m->weight_sharing, drop_pages, j->writer, reports, binary, size,
-                          err));
-    sw_binary_info info;
-    sw_code code =
-        sw_binary_info_read(library, "the new context binary", *binary, *size, &j->arena, &info, err);
-    if (code == SW_OK) code = take_figures(j, first, reports, &info, err);
-    if (code == SW_OK) {
-        m->qnn_build_id = info.build_id;
-        return SW_OK;
-    }
-    free(*binary);
-    *binary = NULL;
-    return code;
-}
-
-/* What the advisor makes of the shard's figures. *on: some graph should have the allocator that hasn't yet.
- */
-static sw_code advise(job *j, uint32_t first, bool *on, sw_error *err) {
-    sw_manifest *m = &j->manifest;
-    sw_slc_advice *advice = sw_arena_array(&j->arena, m->n_graphs, sizeof *advice);
-    if (advice == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    SW_TRY(sw_advise(m, &j->decoder, 0, advice, err));
-    *on = false;
-    for (uint32_t i = first; i < first + j->target.n_kinds; i++) {
-        sw_manifest_graph *g = &m->graphs[i];
-        g->slc_verdict = advice[i].verdict, g->slc_reason = advice[i].reason;
-        if (!j->slc_auto || g->slc_verdict != SW_SLC_ON || g->slc_allocator) continue;
-        g->slc_allocator = *on = true;
-    }
-    return SW_OK;
-}
-
-/* With --use_slc_allocator=auto a shard is compiled off first, and again where the advisor wants it on. */
-static sw_code lower_shard(job *j, const sw_qnn_library *library, uint32_t shard, sw_error *err) {
-    uint32_t first = shard * j->target.n_kinds;
-    uint8_t *binary = NULL;
-    uint64_t size = 0;
-    bool again = false;
-    char name[32];
-    snprintf(name, sizeof name, "context_%u.bin", shard);
-    SW_TRY(compile_shard(j, library, first, &binary, &size, err));
-    sw_code code = advise(j, first, &again, err);
-    if (code == SW_OK && again) {
-        free(binary);
-        binary = NULL;
-        sw_log(SW_LOG_INFO, "the SLC advisor wants the allocator on: compiling again");
-        code = compile_shard(j, library, first, &binary, &size, err);
-    }
-    if (code == SW_OK) code = sw_bundle_writer_add(j->writer, SW_PART_CONTEXT, name, binary, size, err);
-    free(binary);
-    return code;
-}
-
+/* From here on Qualcomm's compiler is at work beside this process. */
 static sw_code lower(job *j, sw_error *err) {
-    const sw_qnn_library *library;
-    sw_manifest *m = &j->manifest;
-    SW_TRY(sw_cli_open_library(j->options, &library, err));
-    m->weight_sharing = sw_cli_shares_weights(j->target.soc, j->target.n_kinds);
-    for (uint32_t shard = 0; shard < m->n_shards; shard++) {
-        sw_code code = lower_shard(j, library, shard, err);
-        if (code != SW_OK) return m->n_shards > 1 ? sw_error_prefix(err, "shard %u", shard) : code;
-    }
-    return SW_OK;
+    sw_lowering *l = &j->lowering;
+    *l = (sw_lowering){.target = &j->target,
+                       .decoder = &j->decoder,
+                       .manifest = &j->manifest,
+                       .writer = j->writer,
+                       .arena = &j->arena,
+                       .slc_auto = j->slc_auto};
+    SW_TRY(sw_cli_open_library(j->options, &l->library, err));
+    j->manifest.weight_sharing = sw_cli_shares_weights(j->target.soc, j->target.n_kinds);
+    return sw_lowering_start(l, err);
+}
+
+static sw_code finalize(job *j, sw_error *err) {
+    return sw_lowering_finish(&j->lowering, err);
 }
 
 /* For compiles to come: what calibration saw. */
@@ -366,7 +286,7 @@ static sw_code write_bundle(job *j, sw_error *err) {
     SW_TRY(add_tokenizer_part(j, "tokenizer_config.json", sw_tokenizer_write_config, err));
     sw_manifest *m = &j->manifest;
     m->compile_seconds = (double)(sw_now_us() - j->start_us) / 1e6;
-    m->peak_memory_bytes = sw_peak_memory_bytes();
+    m->peak_memory_bytes = peak_bytes(j);
     SW_TRY(sw_bundle_writer_commit(j->writer, m, err));
     log_spill_fill(m);
     return SW_OK;
@@ -390,8 +310,9 @@ static void print_summary(const job *j, const step *steps, size_t n_steps, doubl
                       steps[i].seconds);
     sw_log(SW_LOG_INFO, "seconds: %s", line);
     sw_log(SW_LOG_INFO,
-           "compiled into %s in %.1f s, of these %.1f s in Qualcomm's finalize; peak memory %.0f MB",
-           j->options->artifact, total, sw_finalize_seconds(&j->manifest),
+           "compiled into %s in %.1f s, beside %.1f s of Qualcomm's finalize in processes of its own; peak "
+           "memory at most %.0f MB, of these %.0f MB here",
+           j->options->artifact, total, sw_finalize_seconds(&j->manifest), (double)peak_bytes(j) / 1e6,
            (double)sw_peak_memory_bytes() / 1e6);
 }
 
@@ -403,8 +324,9 @@ static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool 
         code = steps[i].run(&j, err);
         steps[i].seconds = (double)(sw_now_us() - step_us) / 1e6;
         sw_log(SW_LOG_VERBOSE, "%s: %.2f s, peak memory %.0f MB", steps[i].name, steps[i].seconds,
-               (double)sw_peak_memory_bytes() / 1e6);
+               (double)peak_bytes(&j) / 1e6);
     }
+    sw_lowering_stop(&j.lowering);
     if (code == SW_OK && summary) print_summary(&j, steps, n_steps, (double)(sw_now_us() - j.start_us) / 1e6);
     sw_bundle_writer_free(j.writer);
     sw_decoder_free(&j.decoder);
@@ -416,10 +338,11 @@ static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool 
 }
 
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
-    step steps[] = {{"check", check_options, 0},   {"load", load, 0},         {"open", open_target, 0},
-                    {"repair", repair, 0},         {"build", build, 0},       {"calibrate", calibrate, 0},
-                    {"quantize", quantize, 0},     {"describe", describe, 0}, {"evaluate", evaluate, 0},
-                    {"self-check", self_check, 0}, {"lower", lower, 0},       {"write", write_bundle, 0}};
+    step steps[] = {{"check", check_options, 0}, {"load", load, 0},         {"open", open_target, 0},
+                    {"repair", repair, 0},       {"build", build, 0},       {"calibrate", calibrate, 0},
+                    {"quantize", quantize, 0},   {"describe", describe, 0}, {"self-check", self_check, 0},
+                    {"lower", lower, 0},         {"evaluate", evaluate, 0}, {"finalize", finalize, 0},
+                    {"write", write_bundle, 0}};
     return run(options, steps, sizeof steps / sizeof *steps, true, err);
 }
 
