@@ -148,12 +148,13 @@ def compiles(result, build, shapes):
         print(f"compiling {' '.join(SHAPES[shape])}", file=sys.stderr, flush=True)
         artifact = os.path.join(OUT, "compiled-" + shape)
         command = [os.path.join(build, "spillway"), "compile", "-m", "SM8750", "--decoder_model", "smollm2_135m",
-                   "--artifact", artifact, "--log_level", "verbose"] + SHAPES[shape] + result["compile_options"]
+                   "--artifact", artifact] + SHAPES[shape]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
         if done.returncode != 0:
             fail(f"exit status {done.returncode} of: {' '.join(command)}\n{done.stderr[-2000:]}")
+        line = re.search(r"^steps, with the peak memory so far: (.*)$", done.stderr, re.M)[1]
         stages = [{"stage": m[1], "seconds": float(m[2]), "peak_memory_mb": float(m[3])} for m in
-                  re.finditer(r"^([a-z-]+): ([0-9.]+) s, peak memory ([0-9.]+) MB$", done.stderr, re.M)]
+                  re.finditer(r"([a-z-]+) ([0-9.]+) s ([0-9.]+) MB", line)]
         with open(os.path.join(artifact, "manifest.json"), encoding="utf-8") as file:
             finalize = sum(g["finalize_seconds"] for g in json.load(file)["graphs"])
         result["compiles"][" ".join(SHAPES[shape])] = {"stages": stages, "finalize_seconds": finalize}
@@ -208,8 +209,8 @@ def print_results(result):
     for what, c in result["compiles"].items():
         stages = c["stages"]
         total, finalize = sum(s["seconds"] for s in stages), c["finalize_seconds"]
-        print(f"\ncompile {what}: {total:.1f} s, Qualcomm's finalize {finalize:.1f} s, the rest "
-              f"{100 * (total - finalize) / max(finalize, 1e-9):.0f} % of that; peak memory "
+        print(f"\ncompile {what}: {total:.1f} s, Qualcomm's finalize {finalize:.1f} s of them, the rest "
+              f"{100 * (total - finalize) / max(finalize, 1e-9):.0f} % of that; peak memory at most "
               f"{stages[-1]['peak_memory_mb']:.0f} MB")
         for s in stages:
             print(f"    {s['stage']:12} {s['seconds']:7.2f} s   peak so far {s['peak_memory_mb']:6.0f} MB")
@@ -232,7 +233,7 @@ def main():
     if options.resume and os.path.exists(os.path.join(OUT, "bench.json")):
         with open(os.path.join(OUT, "bench.json"), encoding="utf-8") as file:
             result = json.load(file)
-    result.update(threads=threads, processors=processors, load_average=os.getloadavg(), compile_options=[])
+    result.update(threads=threads, processors=processors, load_average=os.getloadavg())
     measure(result, build, options.rounds, threads)
     if not options.no_compile:
         compiles(result, build, [s for s in SHAPES if " ".join(SHAPES[s]) not in result["compiles"]])

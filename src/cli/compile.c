@@ -296,19 +296,20 @@ typedef struct step {
     const char *name;
     sw_code (*run)(job *j, sw_error *err);
     double seconds;
+    uint64_t peak_bytes; /* so far, when it was done */
 } step;
 
 static void print_summary(const job *j, const step *steps, size_t n_steps, double total) {
-    char line[SW_LINE_BYTES], advice[SW_ADVICE_LINE_BYTES];
+    char line[SW_LINE_BYTES], advice[SW_ADVICE_LINE_BYTES], taken[640];
     for (uint32_t i = 0; i < j->manifest.n_graphs; i++)
         sw_log(SW_LOG_INFO, "%s", sw_graph_line(&j->manifest, &j->manifest.graphs[i], line));
     for (uint32_t i = 0; i < j->manifest.n_graphs; i++)
         sw_log(SW_LOG_INFO, "%s", sw_advice_line(&j->manifest, &j->manifest.graphs[i], advice));
     int n = 0;
-    for (size_t i = 0; i < n_steps && n < (int)sizeof line - 40; i++)
-        n += snprintf(line + n, sizeof line - (size_t)n, "%s%s %.1f", i > 0 ? ", " : "", steps[i].name,
-                      steps[i].seconds);
-    sw_log(SW_LOG_INFO, "seconds: %s", line);
+    for (size_t i = 0; i < n_steps && n < (int)sizeof taken - 60; i++)
+        n += snprintf(taken + n, sizeof taken - (size_t)n, "%s%s %.1f s %.0f MB", i > 0 ? ", " : "",
+                      steps[i].name, steps[i].seconds, (double)steps[i].peak_bytes / 1e6);
+    sw_log(SW_LOG_INFO, "steps, with the peak memory so far: %s", taken);
     sw_log(SW_LOG_INFO,
            "compiled into %s in %.1f s, beside %.1f s of Qualcomm's finalize in processes of its own; peak "
            "memory at most %.0f MB, of these %.0f MB here",
@@ -323,8 +324,9 @@ static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool 
         uint64_t step_us = sw_now_us();
         code = steps[i].run(&j, err);
         steps[i].seconds = (double)(sw_now_us() - step_us) / 1e6;
+        steps[i].peak_bytes = peak_bytes(&j);
         sw_log(SW_LOG_VERBOSE, "%s: %.2f s, peak memory %.0f MB", steps[i].name, steps[i].seconds,
-               (double)peak_bytes(&j) / 1e6);
+               (double)steps[i].peak_bytes / 1e6);
     }
     sw_lowering_stop(&j.lowering);
     if (code == SW_OK && summary) print_summary(&j, steps, n_steps, (double)(sw_now_us() - j.start_us) / 1e6);
@@ -338,18 +340,20 @@ static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool 
 }
 
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
-    step steps[] = {{"check", check_options, 0}, {"load", load, 0},         {"open", open_target, 0},
-                    {"repair", repair, 0},       {"build", build, 0},       {"calibrate", calibrate, 0},
-                    {"quantize", quantize, 0},   {"describe", describe, 0}, {"self-check", self_check, 0},
-                    {"lower", lower, 0},         {"evaluate", evaluate, 0}, {"finalize", finalize, 0},
-                    {"write", write_bundle, 0}};
+    step steps[] = {
+        {"check", check_options, 0, 0}, {"load", load, 0, 0},         {"open", open_target, 0, 0},
+        {"repair", repair, 0, 0},       {"build", build, 0, 0},       {"calibrate", calibrate, 0, 0},
+        {"quantize", quantize, 0, 0},   {"describe", describe, 0, 0}, {"self-check", self_check, 0, 0},
+        {"lower", lower, 0, 0},         {"evaluate", evaluate, 0, 0}, {"finalize", finalize, 0, 0},
+        {"write", write_bundle, 0, 0}};
     return run(options, steps, sizeof steps / sizeof *steps, true, err);
 }
 
 sw_code sw_cli_prepare(const sw_options *options, sw_error *err) {
-    step steps[] = {{"check", check_options, 0}, {"load", load, 0},         {"open", open_target, 0},
-                    {"repair", repair, 0},       {"build", build, 0},       {"calibrate", calibrate, 0},
-                    {"quantize", quantize, 0},   {"describe", describe, 0}, {"ranges", keep_ranges, 0},
-                    {"write", write_bundle, 0}};
+    step steps[] = {{"check", check_options, 0, 0}, {"load", load, 0, 0},
+                    {"open", open_target, 0, 0},    {"repair", repair, 0, 0},
+                    {"build", build, 0, 0},         {"calibrate", calibrate, 0, 0},
+                    {"quantize", quantize, 0, 0},   {"describe", describe, 0, 0},
+                    {"ranges", keep_ranges, 0, 0},  {"write", write_bundle, 0, 0}};
     return run(options, steps, sizeof steps / sizeof *steps, false, err);
 }

@@ -169,8 +169,7 @@ static uint32_t choose_at_once(const sw_lowering *l) {
     for (uint32_t i = 0; i < l->decoder->n_constants; i++)
         weights += sw_tensor_bytes(l->decoder->constants[i]);
     const uint32_t n = l->manifest->n_shards;
-    const uint64_t fit =
-        available_bytes() / (process_bytes + bytes_a_weight_byte * l->target->n_kinds * weights / n);
+    const uint64_t fit = available_bytes() / (process_bytes + bytes_a_weight_byte * weights / n);
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t at_once = cores > 1 && (uint64_t)cores < n ? (uint32_t)cores : cores > 1 ? n : 1;
     if (fit < at_once) at_once = fit > 0 ? (uint32_t)fit : 1;
