@@ -148,9 +148,31 @@ sw_code sw_cli_check_trace(const sw_options *options, sw_error *err) {
     return SW_OK;
 }
 
+/* Options of a phone or of the HTP, given to a run that has neither: the reply would pass for theirs. */
+static void warn_of_unused(const sw_options *o) {
+    const struct {
+        bool given, of_htp;
+        const char *option, *wanted;
+    } all[] = {
+        {o->build_folder != NULL, false, "-b", "-s SERIAL, -H HOST or --run_on adb"},
+        {o->adb != NULL, false, "--adb", "-s SERIAL, -H HOST or --run_on adb"},
+        {o->device_dir != NULL, false, "--device_dir", "-s SERIAL, -H HOST or --run_on adb"},
+        {o->clean_device, false, "--clean_device", "-s SERIAL, -H HOST or --run_on adb"},
+        {o->profile, true, "--profile", "--run_on htp or adb (the CPU device has --trace)"},
+        {o->force_slc != NULL, true, "--force_slc", "--run_on htp or adb"},
+    };
+    if (sw_cli_on_device(o)) return;
+    bool htp = strcmp(o->run_on, "htp") == 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].given && !(all[i].of_htp && htp))
+            sw_log(SW_LOG_WARN, "%s: does nothing here, where %s answers: wanted %s too", all[i].option,
+                   o->run_on, all[i].wanted);
+}
+
 sw_code sw_cli_answer(const sw_options *options, const char *folder, sw_error *err) {
     sw_bundle bundle;
     SW_TRY(sw_cli_check_trace(options, err));
+    warn_of_unused(options);
     SW_TRY(sw_bundle_open(&bundle, folder, err));
     sw_code code = sw_cli_on_device(options) ? sw_cli_deploy(options, &bundle, err)
                                              : sw_cli_run_chat(options, &bundle, err);

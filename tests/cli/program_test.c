@@ -367,6 +367,13 @@ static void a_bundle_answers(void **state) {
     assert_string_equal(again.out, r.out);
     assert_int_equal(again.err_size, 0);
     ran_free(&again);
+    /* What is meant for a phone or the HTP is said to do nothing here. */
+    again = RUN("generate", bundle, "--prompt", "hello", "--temperature", "0", "--max_seq_len", "90", "-b",
+                folder, "--profile");
+    check_ran(&again, 0, "warning: -b: does nothing here, where cpu answers: wanted -s SERIAL");
+    check_ran(&again, 0, "warning: --profile: does nothing here");
+    assert_string_equal(again.out, r.out);
+    ran_free(&again);
     /* A seed is a text; another one is another text. */
     char *texts[3];
     for (int i = 0; i < 3; i++) {
