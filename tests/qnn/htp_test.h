@@ -28,6 +28,10 @@ static sw_error test_error;
 /* The fetched library; false, with a line on stdout, where it isn't there. */
 static inline bool test_open_library(sw_qnn_library *library) {
     unsetenv("QNN_SDK_ROOT");
+#if !defined(__x86_64__)
+    printf("skipped: Qualcomm's host library is for x86-64\n");
+    return false;
+#endif
     if (access(SW_SOURCE_DIR "/external/qnn/onnxruntime_qnn/libQnnHtp.so", R_OK) != 0) {
         printf("skipped: external/qnn/onnxruntime_qnn/libQnnHtp.so is not there (make setup)\n");
         return false;
