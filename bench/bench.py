@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """SmolLM2-135M on this machine: Spillway's CPU device and llama.cpp in turns, beside the machine's limits.
 
-usage: bench/bench.py [--rounds N] [--threads N,N] [--resume] [--no-compile] [--build FOLDER]
+usage: bench/bench.py [--rounds N] [--threads N,N] [--resume] [--no-compile] [--llama-1b] [--build FOLDER]
 
 Each round measures every contender once with each number of threads, one after the other, so that what disturbs the
 machine disturbs all. Prints least, median and greatest values and the ratios of medians. bench/out/bench.json has all
 samples, bench/out/bench.svg a chart. A stopped run goes on with --resume. At the end, not in rounds: compiles for the
-HTP, by stages. `make bench` builds what this needs.
+HTP, by stages; with --llama-1b also one of random weights in the shape of Llama-3.2-1B, which takes many minutes and
+10 GB. `make bench` builds what this needs.
 
 What is compared:
 - prefill and decode: llama-bench's pp and tg (after its warm-up run); bench_cpu_device's, on bundles of the same
@@ -71,7 +72,8 @@ def prepare(build):
             if os.path.exists(manifest) and os.path.getmtime(manifest) > os.path.getmtime(program):
                 continue
             print(f"preparing {name}, {shape} context", file=sys.stderr, flush=True)
-            run([program, "-m", "SM8750", "--decoder_model", "smollm2_135m", "--artifact", folder] + options + sizes)
+            run([program, "-m", "SM8750", "--decoder_model", "smollm2_135m", "--calib_samples", "2", "--artifact",
+                 folder] + options + sizes)  # speed doesn't hang on ranges
 
 
 def bundle(name, shape):
@@ -142,13 +144,26 @@ def measure(result, build, rounds, threads):
                 save(result)
 
 
-def compiles(result, build, shapes):
-    """Compiles for the HTP, by stages: seconds, and the process's peak memory so far."""
-    for shape in shapes:
-        print(f"compiling {' '.join(SHAPES[shape])}", file=sys.stderr, flush=True)
-        artifact = os.path.join(OUT, "compiled-" + shape)
-        command = [os.path.join(build, "spillway"), "compile", "-m", "SM8750", "--decoder_model", "smollm2_135m",
-                   "--artifact", artifact] + SHAPES[shape]
+def random_model(build):
+    path = os.path.join(OUT, "llama-1b.gguf")
+    if not os.path.exists(path):
+        run([os.path.join(build, "bench", "bench_random_model"), path + ".partial"])
+        os.replace(path + ".partial", path)
+    return path
+
+
+def compiles(result, build, llama_1b):
+    """Compiles for the HTP, by stages: seconds, and the peak memory of all processes so far."""
+    jobs = {"SmolLM2-135M " + " ".join(s): ["--decoder_model", "smollm2_135m"] + s for s in SHAPES.values()}
+    if llama_1b:
+        jobs["Llama-3.2-1B's shape " + " ".join(SHAPES["short"])] = [
+            "--model", random_model(build), "--calib_samples", "1"] + SHAPES["short"]
+    for name, options in jobs.items():
+        if name in result["compiles"]:
+            continue
+        print(f"compiling {name}", file=sys.stderr, flush=True)
+        artifact = os.path.join(OUT, "compiled")
+        command = [os.path.join(build, "spillway"), "compile", "-m", "SM8750", "--artifact", artifact] + options
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
         if done.returncode != 0:
             fail(f"exit status {done.returncode} of: {' '.join(command)}\n{done.stderr[-2000:]}")
@@ -156,8 +171,10 @@ def compiles(result, build, shapes):
         stages = [{"stage": m[1], "seconds": float(m[2]), "peak_memory_mb": float(m[3])} for m in
                   re.finditer(r"([a-z-]+) ([0-9.]+) s ([0-9.]+) MB", line)]
         with open(os.path.join(artifact, "manifest.json"), encoding="utf-8") as file:
-            finalize = sum(g["finalize_seconds"] for g in json.load(file)["graphs"])
-        result["compiles"][" ".join(SHAPES[shape])] = {"stages": stages, "finalize_seconds": finalize}
+            graphs = json.load(file)["graphs"]
+        result["compiles"][name] = {
+            "stages": stages, "finalize_seconds": sum(g["finalize_seconds"] for g in graphs),
+            "spill_fill_bytes": {g["name"]: g["spill_fill_bytes"] for g in graphs}}
         save(result)
 
 
@@ -211,7 +228,7 @@ def print_results(result):
         total, finalize = sum(s["seconds"] for s in stages), c["finalize_seconds"]
         print(f"\ncompile {what}: {total:.1f} s, Qualcomm's finalize {finalize:.1f} s of them, the rest "
               f"{100 * (total - finalize) / max(finalize, 1e-9):.0f} % of that; peak memory at most "
-              f"{stages[-1]['peak_memory_mb']:.0f} MB")
+              f"{stages[-1]['peak_memory_mb']:.0f} MB; spill-fill bytes {c['spill_fill_bytes']}")
         for s in stages:
             print(f"    {s['stage']:12} {s['seconds']:7.2f} s   peak so far {s['peak_memory_mb']:6.0f} MB")
 
@@ -222,6 +239,7 @@ def main():
     parser.add_argument("--threads", default=None, help="numbers with commas (default: 1 and all processors)")
     parser.add_argument("--resume", action="store_true", help="go on with a stopped run")
     parser.add_argument("--no-compile", action="store_true", help="leave the compiles for the HTP out")
+    parser.add_argument("--llama-1b", action="store_true", help="compile a graph of that size too")
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"))
     options = parser.parse_args()
     processors = len(os.sched_getaffinity(0))
@@ -236,7 +254,7 @@ def main():
     result.update(threads=threads, processors=processors, load_average=os.getloadavg())
     measure(result, build, options.rounds, threads)
     if not options.no_compile:
-        compiles(result, build, [s for s in SHAPES if " ".join(SHAPES[s]) not in result["compiles"]])
+        compiles(result, build, options.llama_1b)
     result["ratios"] = {str(t): [list(r) for r in ratios(result, t)] for t in threads}
     save(result)
     with open(os.path.join(OUT, "bench.svg"), "w", encoding="utf-8") as file:

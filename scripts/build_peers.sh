@@ -15,7 +15,8 @@ bin=$peers/build/bin
 if [ ! -x $bin/llama-bench ] || [ ! -x $bin/llama-quantize ]; then
     cmake -S $peers/llama.cpp -B $peers/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
         -DGGML_NATIVE=ON -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
-        -DLLAMA_BUILD_APP=OFF -DLLAMA_OPENSSL=OFF >$peers/configure.log
+        -DLLAMA_BUILD_APP=OFF -DLLAMA_OPENSSL=OFF \
+        -DCMAKE_PROJECT_llama.cpp_INCLUDE="$PWD/scripts/peers.cmake" >$peers/configure.log
     nice cmake --build $peers/build --target llama-bench llama-quantize
 fi
 

@@ -90,6 +90,9 @@ sw_code sw_bundle_writer_path(sw_bundle_writer *w, const char *name, const char 
 sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name,
                                sw_error *err) SW_MUST_CHECK;
 
+/* The hash of the first part of a kind, or NULL; borrowed. */
+const char *sw_bundle_writer_sha256(const sw_bundle_writer *w, sw_part_kind kind);
+
 /* Writes graph.json, the decoder's sink if it has one, and the manifest (its parts and
  * spill_fill_buffer_bytes are filled here), makes the whole the folder's bundle, and deletes the parts of the
  * one before. The same checks as when opening come first.

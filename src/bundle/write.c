@@ -261,6 +261,12 @@ sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const cha
     return code;
 }
 
+const char *sw_bundle_writer_sha256(const sw_bundle_writer *w, sw_part_kind kind) {
+    for (uint32_t i = 0; i < w->n_parts; i++)
+        if (w->parts[i].kind == kind) return w->parts[i].sha256;
+    return NULL;
+}
+
 sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) {
     SW_TRY(sw_safetensors_writer_commit(&w->stream, err));
     const char *written = sw_path_join(&w->arena, w->partial, WEIGHTS_NAME);

@@ -232,6 +232,7 @@ static sw_code lower(job *j, sw_error *err) {
                        .manifest = &j->manifest,
                        .writer = j->writer,
                        .arena = &j->arena,
+                       .cache = j->options->grid.cache,
                        .slc_auto = j->slc_auto};
     SW_TRY(sw_cli_open_library(j->options, &l->library, err));
     j->manifest.weight_sharing = sw_cli_shares_weights(j->target.soc, j->target.n_kinds);
@@ -310,6 +311,9 @@ static void print_summary(const job *j, const step *steps, size_t n_steps, doubl
         n += snprintf(taken + n, sizeof taken - (size_t)n, "%s%s %.1f s %.0f MB", i > 0 ? ", " : "",
                       steps[i].name, steps[i].seconds, (double)steps[i].peak_bytes / 1e6);
     sw_log(SW_LOG_INFO, "steps, with the peak memory so far: %s", taken);
+    if (j->lowering.n_cached > 0)
+        sw_log(SW_LOG_INFO, "context binaries: %u of %u from the cache, %s", j->lowering.n_cached,
+               j->manifest.n_shards, j->options->grid.cache);
     sw_log(SW_LOG_INFO,
            "compiled into %s in %.1f s, beside %.1f s of Qualcomm's finalize in processes of its own; peak "
            "memory at most %.0f MB, of these %.0f MB here",

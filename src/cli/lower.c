@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "cli/advise.h"
+#include "cli/context_cache.h"
 #include "qnn/binary_info.h"
 #include "qnn/htp.h"
 
@@ -26,7 +27,9 @@ static const uint64_t process_bytes = (uint64_t)400 << 20;
 static const uint64_t bytes_a_weight_byte = 8;
 
 typedef struct sw_shard_process {
-    pid_t pid; /* 0: not running */
+    pid_t pid;   /* 0: not running */
+    bool cached; /* its binary and figures are there */
+    sw_context_entry entry;
     /* The child's: */
     sw_code code;
     sw_error error;
@@ -152,6 +155,41 @@ static _Noreturn void run_child(sw_lowering *l, uint32_t shard, pid_t parent) {
 
 /* ---- In the parent ---- */
 
+static sw_code look_up(sw_lowering *l, uint32_t shard, sw_error *err) {
+    sw_shard_process *p = &l->processes[shard];
+    sw_manifest *m = l->manifest;
+    const char *weights = sw_bundle_writer_sha256(l->writer, SW_PART_WEIGHTS), *path;
+    char name[32];
+    part_name(name, shard);
+    if (weights == NULL) return SW_FAIL(err, SW_INTERNAL, "the weights are not written yet");
+    SW_TRY(sw_bundle_writer_path(l->writer, name, &path, err));
+    SW_TRY(sw_context_entry_find(&p->entry, l->cache, l->decoder, m, shard, l->slc_auto, weights,
+                                 l->library->build_id, err));
+    SW_TRY(sw_context_entry_take(&p->entry, path, &m->graphs[shard * l->target->n_kinds], l->target->n_kinds,
+                                 l->arena, &p->cached, err));
+    if (p->cached) m->qnn_build_id = l->library->build_id;
+    l->n_cached += p->cached;
+    return SW_OK;
+}
+
+static sw_code use_cache(sw_lowering *l, sw_error *err) {
+    l->cache = sw_path_join(l->arena, l->cache, "contexts");
+    if (l->cache == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    SW_TRY(sw_folder_make(l->cache, err));
+    for (uint32_t i = 0; i < l->manifest->n_shards; i++) SW_TRY(look_up(l, i, err));
+    return SW_OK;
+}
+
+/* A full disk of the cache's doesn't end a compile that is done. */
+static void keep(sw_lowering *l, uint32_t shard, const char *path) {
+    sw_shard_process *p = &l->processes[shard];
+    sw_error err;
+    const sw_manifest_graph *graphs = &l->manifest->graphs[shard * l->target->n_kinds];
+    if (l->cache == NULL || p->cached) return;
+    if (sw_context_entry_keep(&p->entry, path, graphs, l->target->n_kinds, &err) != SW_OK)
+        sw_log(SW_LOG_WARN, "--cache: %s", err.message);
+}
+
 static uint64_t available_bytes(void) {
     uint64_t kilobytes = 0;
     char line[128];
@@ -179,6 +217,10 @@ static uint32_t choose_at_once(const sw_lowering *l) {
 static sw_code start_shards(sw_lowering *l, sw_error *err) {
     const pid_t parent = getpid();
     while (l->n_started < l->manifest->n_shards && l->n_running < l->at_once) {
+        if (l->processes[l->n_started].cached) {
+            l->n_started++;
+            continue;
+        }
         fflush(NULL); /* what waits in buffers must not be written twice */
         pid_t child = fork();
         if (child < 0) return SW_FAIL(err, SW_IO, "can't start a process: %s", strerror(errno));
@@ -195,6 +237,7 @@ sw_code sw_lowering_start(sw_lowering *l, sw_error *err) {
     if (shared == MAP_FAILED) return SW_FAIL(err, SW_NO_MEMORY, "no memory for figures of shards");
     l->processes = shared;
     l->at_once = choose_at_once(l);
+    if (l->cache != NULL) SW_TRY(use_cache(l, err));
 #if defined(__GLIBC__)
     malloc_trim(0); /* a child has all that is not given back */
 #endif
@@ -253,7 +296,11 @@ sw_code sw_lowering_finish(sw_lowering *l, sw_error *err) {
         l->peak_bytes = (uint64_t)usage.ru_maxrss * 1024u * l->at_once;
     for (uint32_t i = 0; code == SW_OK && i < n; i++) { /* in the order of the layers */
         char name[32];
+        const char *path;
         part_name(name, i);
+        code = sw_bundle_writer_path(l->writer, name, &path, err);
+        if (code != SW_OK) break;
+        keep(l, i, path);
         code = sw_bundle_writer_adopt(l->writer, SW_PART_CONTEXT, name, err);
     }
     return code;

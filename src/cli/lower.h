@@ -17,15 +17,16 @@ typedef struct sw_lowering {
     sw_manifest *manifest; /* filled by finish */
     sw_bundle_writer *writer;
     sw_arena *arena;
-    bool slc_auto; /* compile with the SLC allocator off, and again where the advisor wants it on */
+    const char *cache; /* a folder (cli/context_cache.h); NULL: none */
+    bool slc_auto;     /* compile with the SLC allocator off, and again where the advisor wants it on */
 
     struct sw_shard_process *processes; /* [n_shards], shared with the children */
-    uint32_t n_started, n_running, at_once;
+    uint32_t n_started, n_running, at_once, n_cached;
     uint64_t peak_bytes; /* after finish: what the children had at most at a time, if they peaked together */
 } sw_lowering;
 
-/* Starts the first shards. Call it from the only thread that is at work. Free with stop in every case.
- * Errors: SW_IO, SW_NO_MEMORY. */
+/* Takes what the cache has, and starts the first of the other shards. Call it from the only thread that is at
+ * work. Free with stop in every case. Errors: SW_IO, SW_NO_MEMORY. */
 sw_code sw_lowering_start(sw_lowering *l, sw_error *err) SW_MUST_CHECK;
 
 /* Starts the rest, waits for all, adds the context binaries and what they say to bundle and manifest.

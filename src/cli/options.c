@@ -194,8 +194,9 @@ static const option options_list[] = {
     {0, "prefill_ar_len", "LIST", TEXT, IN_TRAFFIC, AT(grid.prefill_ar_len), 0, 0,
      "tokens a call of the prefill graph (default 32)"},
     {0, "max_seq_len", "LIST", TEXT, IN_TRAFFIC, AT(grid.max_seq_len), 0, 0, "context lengths (default 512)"},
-    {0, "cache", "FOLDER", TEXT, IN_TRAFFIC, AT(grid.cache), 0, 0,
-     "where results are kept and found again (default $XDG_CACHE_HOME/spillway or ~/.cache/spillway)"},
+    {0, "cache", "FOLDER", TEXT, BUILDS | IN_TRAFFIC, AT(grid.cache), 0, 0,
+     "where results are kept and found again (traffic's default: $XDG_CACHE_HOME/spillway or "
+     "~/.cache/spillway; without it a compile keeps none)"},
     {0, "only", "GRAPH", TEXT, IN_TRAFFIC, AT(grid.only), 0, 0,
      "measure this graph of a grid of one point, in this process, and print nothing"},
     {0, "jobs", "FILE", TEXT, IN_TRAFFIC, AT(grid.jobs), 0, 0,

@@ -1,5 +1,6 @@
 /* run.c: a chat with a bundle: the reply to stdout as it comes, all figures to stderr. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,6 +91,36 @@ sw_code sw_cli_check_top_k(const sw_options *options, uint32_t candidates, sw_er
                    (unsigned long long)options->top_k, candidates, candidates);
 }
 
+/* The tokenizer and the session take equally long to make, and know nothing of each other. */
+typedef struct reading {
+    sw_bundle *bundle;
+    sw_tokenizer *tokenizer;
+    sw_code code;
+    sw_error error;
+    pthread_t thread;
+    bool apart;
+} reading;
+
+static void *read_tokenizer(void *argument) {
+    reading *r = argument;
+    r->code = sw_cli_bundle_tokenizer(r->bundle, &r->tokenizer, &r->error);
+    return NULL;
+}
+
+/* Until finish_reading the bundle's arena is the reader's. */
+static void start_reading(reading *r, sw_bundle *bundle) {
+    *r = (reading){.bundle = bundle};
+    r->apart = pthread_create(&r->thread, NULL, read_tokenizer, r) == 0;
+    if (!r->apart) read_tokenizer(r);
+}
+
+static sw_code finish_reading(reading *r, sw_tokenizer **out, sw_error *err) {
+    if (r->apart) pthread_join(r->thread, NULL);
+    *out = r->tokenizer;
+    if (r->code != SW_OK && err != NULL) *err = r->error;
+    return r->code;
+}
+
 sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *err) {
     uint64_t start_us = sw_now_us();
     uint32_t context_len = bundle->decoder.context_len;
@@ -115,9 +146,18 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
     }
     if (code == SW_OK) code = sw_sampler_init(&sampler, &params, err);
     if (code == SW_OK) code = sw_pool_create(&pool, options->threads, err);
-    if (code == SW_OK) code = sw_cli_bundle_tokenizer(bundle, &tokenizer, err);
     if (code == SW_OK) code = sw_cli_open_device(options, bundle, options->run_on, pool, &device, err);
-    if (code == SW_OK) code = sw_session_create(&session, &bundle->decoder, device, err);
+    if (code == SW_OK) {
+        reading r;
+        sw_error session_error = {SW_OK, ""};
+        start_reading(&r, bundle);
+        sw_code session_code = sw_session_create(&session, &bundle->decoder, device, &session_error);
+        code = finish_reading(&r, &tokenizer, err);
+        if (code == SW_OK && session_code != SW_OK) {
+            code = session_code;
+            if (err != NULL) *err = session_error;
+        }
+    }
     if (code == SW_OK && options->max_seq_len > context_len)
         sw_log(SW_LOG_VERBOSE, "max_seq_len %u is more than the bundle's context: %u tokens are the limit",
                options->max_seq_len, context_len);
