@@ -1,8 +1,8 @@
 /* quantized_softmax.c: Softmax of u8 and u16.
  *
  * Probabilities in 256ths or 65536ths: HTP's integers. e^x is 2^t, its fraction a parabola in each of 4
- * segments, 15 bits; the sum's reciprocal comes of five Newton steps in as many bits as the sum has, up to 15
- * or 16. Other encodings: e^x in double, half up. Found by comparing with the emulator (docs/numerics.md,
+ * segments, 15 bits; the sum's reciprocal comes of five Newton steps in as many bits as the sum has, up to
+ * 16. Other encodings: e^x in double, half up. Found by comparing with the emulator (docs/numerics.md,
  * "Softmax"). */
 #include <math.h>
 
@@ -39,6 +39,15 @@ static int64_t exp2_q15(int64_t d, int64_t to_log2) {
     return t >> 16 >= 16 ? 0 : sw_exp2_q15((uint32_t)t);
 }
 
+/* The same for u8: its parabola for fractions below 1/4 is another one, of Qualcomm's hexagon-nn
+ * (op_softmax_d32.c), and would reach 32768. */
+static uint16_t exp2_q15_u8(uint32_t t) {
+    const uint32_t f = 65535 - (t & 65535);
+    if (f < 49152) return (uint16_t)sw_exp2_q15(t);
+    const uint32_t e = (((7230 * f + 16404 * 32768) >> 16) * f + 34675u * 32768) >> 16;
+    return (uint16_t)((e < 32767 ? e : 32767) >> (t >> 16));
+}
+
 /* A distance's step to octaves has 8 bits, cut. */
 static void prepare_u8(const sw_op_call *call, softmax_prepared *p) {
     const sw_tensor *y = call->out;
@@ -51,7 +60,7 @@ static void prepare_u8(const sw_op_call *call, softmax_prepared *p) {
     const double cut = ldexp(floor(ldexp(octaves, 8 - exponent)), exponent - 8);
     for (int d = 0; d < 256; d++) {
         const double t = d * cut;
-        p->e[d] = t >= 16 ? 0 : (uint16_t)sw_exp2_q15((uint32_t)ldexp(t, 16));
+        p->e[d] = t >= 16 ? 0 : exp2_q15_u8((uint32_t)ldexp(t, 16));
     }
 }
 
@@ -71,21 +80,19 @@ sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error
     return SW_OK;
 }
 
-/* p = e / sum as (e * factor) >> shift. */
+/* 1 / sum as factor / 2^shift. */
 typedef struct reciprocal {
     int64_t factor;
     unsigned shift;
 } reciprocal;
 
-/* Of at most so many bits. */
-static reciprocal reciprocal_of(int64_t sum, unsigned most) {
-    const int64_t half = sum >> 1; /* in [2^bits, 2^(bits + 1)) */
-    unsigned bits = 13;            /* the greatest value alone is 32767 */
-    while (half >> (bits + 1) > 0) bits++;
-    const unsigned kept = bits < most ? bits : most; /* of the reciprocal */
+static reciprocal reciprocal_of(int64_t sum) {
+    unsigned bits = 13; /* sum is in [2^bits, 2^(bits + 1)); the greatest value's half alone is 16383 */
+    while (sum >> (bits + 1) > 0) bits++;
+    const unsigned kept = bits < 16 ? bits : 16; /* of the reciprocal */
     int64_t r = (int64_t)1 << (kept - 1);
-    for (int i = 0; i < 5; i++) r = (r * (((int64_t)2 << bits) - ((half * r) >> kept))) >> bits;
-    return (reciprocal){r, bits + kept - 15};
+    for (int i = 0; i < 5; i++) r = (r * (((int64_t)2 << bits) - ((sum * r) >> kept))) >> bits;
+    return (reciprocal){r, bits + kept};
 }
 
 /* to_log2 below 2^15, which is 65535 * 2^15 / 2^22 octaves at most, keeps the loops' values in 32 bits. */
@@ -104,7 +111,8 @@ static int32_t row_u16(const softmax_prepared *p, const uint16_t *x, size_t n, s
     const int64_t n_equal = (int64_t)(equal.inner + equal.outer);
     const uint16_t top = p->isa->greatest(n, x, n_equal > 0 ? (uint16_t)equal.value : 0);
     const int64_t e_equal = n_equal > 0 ? exp2_q15(top - equal.value, p->to_log2) : 0;
-    const reciprocal r = reciprocal_of(n_equal * e_equal + (int64_t)exp_row(p, x, n, top, y), 16);
+    reciprocal r = reciprocal_of((n_equal * e_equal + (int64_t)exp_row(p, x, n, top, y)) >> 1);
+    r.shift -= 15; /* of half the sum, to 65536ths */
     if (r.factor <= 65536 && r.shift < 32)
         p->isa->scale(n, y, (uint32_t)r.factor, r.shift, y);
     else
@@ -123,13 +131,14 @@ static int32_t row_u8(const softmax_prepared *p, const uint8_t *x, size_t n, sw_
     const int64_t e_equal = n_equal > 0 ? p->e[top - equal.value] : 0;
     int64_t sum = n_equal * e_equal;
     for (size_t i = 0; i < n; i++) sum += p->e[top - x[i]];
-    const reciprocal r = reciprocal_of(sum, 15);
-    const int64_t half = (int64_t)1 << (r.shift + 7);
+    reciprocal r = reciprocal_of(sum);
+    r.shift -= 8; /* to 256ths */
+    const int64_t half = (int64_t)1 << (r.shift - 1);
     for (size_t i = 0; i < n; i++) {
-        const int64_t q = (p->e[top - x[i]] * r.factor + half) >> (r.shift + 8);
+        const int64_t q = (p->e[top - x[i]] * r.factor + half) >> r.shift;
         y[i] = q > UINT8_MAX ? UINT8_MAX : (uint8_t)q;
     }
-    const int64_t q = (e_equal * r.factor + half) >> (r.shift + 8);
+    const int64_t q = (e_equal * r.factor + half) >> r.shift;
     return q > UINT8_MAX ? UINT8_MAX : (int32_t)q;
 }
 
