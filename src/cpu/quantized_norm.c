@@ -1,21 +1,20 @@
 /* quantized_norm.c: RmsNorm of u8 and u16: x * r * gamma, cut, with r = 1 / sqrt(mean(x^2) + epsilon) of a
  * row.
  *
- * u16: HTP's arithmetic, to the bit. The sum of squares is exact; its mean, r and r * gamma are qf32
- * (cpu/qf32.h) in the order given here, found by comparing with the emulator (docs/numerics.md, "RmsNorm").
- * u8: r in double, results rounded to half precision, which lifts those just below an integer. */
+ * HTP's arithmetic, to the bit. The sum of squares is exact; its mean, r and r * gamma are qf32 (cpu/qf32.h)
+ * in the order given here, found by comparing with the emulator (docs/numerics.md, "RmsNorm"). Results of u8
+ * are rounded to half precision, which lifts those just below an integer. */
 #include <math.h>
 
 #include "cpu/qf32.h"
 #include "cpu/quantized.h"
 #include "cpu/row_isa.h"
 
-/* u16: gamma over the output's scale, g = mantissa * unit, and what it takes to make the step of g * r that
- * of its factors; signs are in unit: mantissa >= 0. u8: gamma with its offset. */
+/* Gamma over the output's scale, g = mantissa * unit, and what it takes to make the step of g * r that of its
+ * factors; signs are in unit: mantissa >= 0. */
 typedef struct prepared {
     const sw_row_isa *isa;
     double *mantissas, *units;
-    int32_t *gamma;
 } prepared;
 
 bool sw_quantized_rms_norm_matches(const sw_op_call *call) {
@@ -53,10 +52,6 @@ static void make_columns(const sw_op_call *call, const void *data, prepared *p) 
     const sw_tensor *gamma = call->in[1];
     for (size_t i = 0; i < gamma->dims[0]; i++) {
         const int32_t q = sw_load_unsigned(data, gamma->dtype, i) + gamma->encoding.offset;
-        if (p->gamma != NULL) {
-            p->gamma[i] = q;
-            continue;
-        }
         const float g = (float)q * gamma->encoding.scale / call->out->encoding.scale;
         int e;
         const double m = frexp(fabs((double)g), &e);
@@ -69,59 +64,40 @@ sw_code sw_quantized_rms_norm_prepare(sw_op_call *call, sw_arena *arena, sw_erro
     const size_t c = sw_last_dim(call->in[0]);
     prepared *p = sw_arena_alloc(arena, sizeof *p);
     if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    *p = (prepared){.isa = sw_row_best()};
-    if (call->out->dtype == SW_U8) {
-        p->gamma = sw_arena_array(arena, c, sizeof *p->gamma);
-    } else {
-        p->mantissas = sw_arena_array(arena, c, sizeof *p->mantissas);
-        p->units = sw_arena_array(arena, c, sizeof *p->units);
-    }
-    if (p->gamma == NULL && (p->mantissas == NULL || p->units == NULL))
-        return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    *p = (prepared){.isa = sw_row_best(),
+                    .mantissas = sw_arena_array(arena, c, sizeof *p->mantissas),
+                    .units = sw_arena_array(arena, c, sizeof *p->units)};
+    if (p->mantissas == NULL || p->units == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     if (call->in[1]->kind == SW_TENSOR_CONSTANT) make_columns(call, call->in[1]->data, p);
     call->prepared = p;
     return SW_OK;
 }
 
-/* floor(x * qf32(g * r)). The product with x, a qf32 too, stays between the same integers, but for zeros:
- * those with a minus sign (x = 0 and gamma < 0, or x < 0 and gamma = 0) fall to -1. */
-static void rms_norm_rows_u16(const sw_op_call *call, size_t begin, size_t end) {
+/* u16: floor(x * qf32(g * r)). The product with x, a qf32 too, stays between the same integers, but for
+ * zeros: those with a minus sign (x = 0 and gamma < 0, or x < 0 and gamma = 0) fall to -1. u8: the same, in
+ * half precision with the zero point before it is cut. */
+static void rms_norm_rows(void *context, size_t begin, size_t end) {
+    const sw_op_call *call = context;
     const prepared *p = call->prepared;
     const sw_tensor *x = call->in[0];
     const size_t c = sw_last_dim(x);
     const float scale = x->encoding.scale;
     const float epsilon = call->op->params.rms_norm.epsilon / (scale * scale), by_n = 1 / (float)c;
+    const uint16_t *q16 = call->in_data[0];
+    const uint8_t *q8 = call->in_data[0];
     for (size_t row = begin; row < end; row++) {
-        const uint16_t *q = (const uint16_t *)call->in_data[0] + row * c;
+        const size_t at = row * c;
+        const int32_t offset = x->encoding.offset;
+        const int64_t squares = x->dtype == SW_U8 ? p->isa->squares_u8(c, q8 + at, offset)
+                                                  : p->isa->squares_u16(c, q16 + at, offset);
         int e;
-        const float r = reciprocal_root(p->isa->squares_u16(c, q, x->encoding.offset), by_n, epsilon);
-        const double m = frexp((double)r, &e);
-        const sw_norm_rule rule = {x->encoding.offset, call->out->encoding.offset, m, ldexp(1, e)};
-        p->isa->norm_u16(c, q, p->mantissas, p->units, rule, (uint16_t *)call->out_data + row * c);
+        const double m = frexp((double)reciprocal_root(squares, by_n, epsilon), &e);
+        const sw_norm_rule rule = {offset, call->out->encoding.offset, m, ldexp(1, e)};
+        if (x->dtype == SW_U8)
+            p->isa->norm_u8(c, q8 + at, p->mantissas, p->units, rule, (uint8_t *)call->out_data + at);
+        else
+            p->isa->norm_u16(c, q16 + at, p->mantissas, p->units, rule, (uint16_t *)call->out_data + at);
     }
-}
-
-static void rms_norm_rows_u8(const sw_op_call *call, size_t begin, size_t end) {
-    const prepared *p = call->prepared;
-    const sw_tensor *x = call->in[0], *y = call->out;
-    const size_t c = sw_last_dim(x);
-    const double scale = x->encoding.scale;
-    for (size_t row = begin; row < end; row++) {
-        const uint8_t *q = (const uint8_t *)call->in_data[0] + row * c;
-        const double mean = (double)p->isa->squares_u8(c, q, x->encoding.offset) * scale * scale / (double)c;
-        const double root = sqrt(mean + (double)call->op->params.rms_norm.epsilon);
-        const sw_norm_u8_rule rule = {x->encoding.offset, y->encoding.offset,
-                                      scale * call->in[1]->encoding.scale / y->encoding.scale / root};
-        p->isa->norm_u8(c, q, p->gamma, rule, (uint8_t *)call->out_data + row * c);
-    }
-}
-
-static void rms_norm_rows(void *context, size_t begin, size_t end) {
-    const sw_op_call *call = context;
-    if (call->out->dtype == SW_U16)
-        rms_norm_rows_u16(call, begin, end);
-    else
-        rms_norm_rows_u8(call, begin, end);
 }
 
 void sw_quantized_rms_norm_run(const sw_op_call *call) {

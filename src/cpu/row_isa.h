@@ -34,28 +34,23 @@ typedef struct sw_narrow_rule {
     unsigned shift;
 } sw_narrow_rule;
 
-/* A row of RmsNorm. u16: what quantized_norm.c says of its columns; factor and unit are the row's. */
+/* A row of RmsNorm: what quantized_norm.c says of its columns; factor and unit are the row's. */
 typedef struct sw_norm_rule {
     int32_t offset_x, offset_y;
     double factor, unit;
 } sw_norm_rule;
-
-/* u8: v gamma multiplier - offset_y, in half precision, cut. */
-typedef struct sw_norm_u8_rule {
-    int32_t offset_x, offset_y;
-    double multiplier;
-} sw_norm_u8_rule;
 
 typedef struct sw_row_isa {
     sw_isa needs;
     /* Sum of (x + offset)^2, n < 2^31. */
     int64_t (*squares_u8)(size_t n, const uint8_t *x, int32_t offset);
     int64_t (*squares_u16)(size_t n, const uint16_t *x, int32_t offset);
-    /* y = floor(x * ((step + middle) * unit)) - offset_y: columns' mantissas and units [n]. */
+    /* y = floor(x * ((step + middle) * unit)) - offset_y: columns' mantissas and units [n]. u8: cut when the
+     * offset is off and the value rounded to half precision. */
     void (*norm_u16)(size_t n, const uint16_t *x, const double *mantissas, const double *units,
                      sw_norm_rule rule, uint16_t *y);
-    /* gamma [n] with its offset added. */
-    void (*norm_u8)(size_t n, const uint8_t *x, const int32_t *gamma, sw_norm_u8_rule rule, uint8_t *y);
+    void (*norm_u8)(size_t n, const uint8_t *x, const double *mantissas, const double *units,
+                    sw_norm_rule rule, uint8_t *y);
     void (*add_u8)(size_t n, const uint8_t *a, const uint8_t *b, sw_add_rule rule, uint8_t *y);
     void (*add_u16)(size_t n, const uint16_t *a, const uint16_t *b, sw_add_rule rule, uint16_t *y);
     void (*multiply_u16)(size_t n, const uint16_t *a, const uint16_t *b, sw_multiply_rule rule, uint16_t *y);

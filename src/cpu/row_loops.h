@@ -35,17 +35,21 @@ static int64_t squares_u16(size_t n, const uint16_t *x, int32_t offset) {
     return sum;
 }
 
+/* qf32(g * r) of a column, in its unit. */
+static inline double norm_factor(double mantissa, double r) {
+    const double product = mantissa * r; /* below 2^23; not below 2^22 where g * r carries */
+    const double step = (double)(int32_t)product, at = product - step;
+    const double low = at > 0.375 ? 0.5 : 0.25, fine = at > 0.625 ? 0.75 : low;
+    return step + (product >= 0x1p22 ? 0.5 : fine);
+}
+
 static void norm_u16(size_t n, const uint16_t *restrict x, const double *restrict mantissas,
                      const double *restrict units, sw_norm_rule rule, uint16_t *restrict y) {
     for (size_t i = 0; i < n; i++) {
-        const double product =
-            mantissas[i] * rule.factor; /* below 2^23; not below 2^22 where g * r carries */
-        const double step = (double)(int32_t)product, at = product - step;
-        const double low = at > 0.375 ? 0.5 : 0.25, fine = at > 0.625 ? 0.75 : low;
-        const double middle = product >= 0x1p22 ? 0.5 : fine;
         const int32_t v = x[i] + rule.offset_x;
         const double wide = (double)v + (v == 0 ? 0x1p-60 : 0.0); /* a zero goes by its factor's sign */
-        double z = floor(wide * ((step + middle) * (units[i] * rule.unit))) - rule.offset_y;
+        const double factor = norm_factor(mantissas[i], rule.factor) * (units[i] * rule.unit);
+        double z = floor(wide * factor) - rule.offset_y;
         z = z > 0.0 ? z : 0.0;
         z = z < UINT16_MAX ? z : UINT16_MAX;
         y[i] = (uint16_t)(int32_t)z;
@@ -53,21 +57,22 @@ static void norm_u16(size_t n, const uint16_t *restrict x, const double *restric
 }
 
 /* Half precision's 11 bits, nearest, ties to even; what is below its normal range is 0 when cut. */
-static inline float shortened(float v) {
-    uint32_t bits;
+static inline double shortened(double v) {
+    uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
-    bits = (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
+    bits = (bits + ((UINT64_C(1) << 41) - 1) + (bits >> 42 & 1)) & ~((UINT64_C(1) << 42) - 1);
     memcpy(&v, &bits, sizeof v);
     return v;
 }
 
-static void norm_u8(size_t n, const uint8_t *restrict x, const int32_t *restrict gamma, sw_norm_u8_rule rule,
-                    uint8_t *restrict y) {
+static void norm_u8(size_t n, const uint8_t *restrict x, const double *restrict mantissas,
+                    const double *restrict units, sw_norm_rule rule, uint8_t *restrict y) {
     for (size_t i = 0; i < n; i++) {
-        const int32_t product = (x[i] + rule.offset_x) * gamma[i];
-        const double q = (double)product * rule.multiplier - (double)rule.offset_y;
-        const double held_q = q > 0 ? q < UINT8_MAX ? q : UINT8_MAX : 0;
-        y[i] = (uint8_t)(int32_t)shortened((float)held_q);
+        const double factor = norm_factor(mantissas[i], rule.factor) * (units[i] * rule.unit);
+        double z = (double)(x[i] + rule.offset_x) * factor - (double)rule.offset_y;
+        z = z > 0.0 ? z : 0.0;
+        z = z < UINT8_MAX ? z : UINT8_MAX;
+        y[i] = (uint8_t)(int32_t)shortened(z);
     }
 }
 

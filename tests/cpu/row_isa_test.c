@@ -82,20 +82,18 @@ static void compare(const sw_row_isa *isa, int round) {
     isa->narrow(r.n, r.a, narrow, (uint8_t *)got), scalar->narrow(r.n, r.a, narrow, (uint8_t *)want);
     CHECK();
     double mantissas[N], units[N];
-    int32_t gamma[N];
     for (size_t i = 0; i < N; i++) {
         mantissas[i] = i % 7 == 0 ? 0 : 0x1p22 + (draw() >> 2);
         units[i] = i % 7 == 0 ? 0x1p-200 : (draw() % 2 ? 1 : -1) / (double)(1 << (18 + draw() % 8));
-        gamma[i] = (int32_t)(draw() % 256) - 100;
     }
     const sw_norm_rule norm = {za, zb, 0.5 + (draw() & 0x7fffff) * 0x1p-24, 0x1p-10};
     isa->norm_u16(r.n, r.a, mantissas, units, norm, got),
         scalar->norm_u16(r.n, r.a, mantissas, units, norm, want);
     CHECK();
     assert_true(isa->squares_u16(r.n, r.a, za) == scalar->squares_u16(r.n, r.a, za));
-    const sw_norm_u8_rule norm_u8 = {za / 256, zb / 256, (draw() & 0xffff) * 0x1p-22};
-    isa->norm_u8(r.n, (uint8_t *)r.a, gamma, norm_u8, (uint8_t *)got);
-    scalar->norm_u8(r.n, (uint8_t *)r.a, gamma, norm_u8, (uint8_t *)want);
+    const sw_norm_rule norm_u8 = {za / 256, zb / 256, norm.factor, 0x1p-2};
+    isa->norm_u8(r.n, (uint8_t *)r.a, mantissas, units, norm_u8, (uint8_t *)got);
+    scalar->norm_u8(r.n, (uint8_t *)r.a, mantissas, units, norm_u8, (uint8_t *)want);
     CHECK();
     assert_true(isa->squares_u8(r.n, (uint8_t *)r.a, za / 256) ==
                 scalar->squares_u8(r.n, (uint8_t *)r.a, za / 256));
