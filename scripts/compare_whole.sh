@@ -9,10 +9,9 @@ text="Sir Walter Elliot, of Kellynch Hall, in Somersetshire, was a man who, for 
 book but the Baronetage; there he found occupation for an idle hour, and consolation in a distressed one; there his \
 faculties were roused into admiration and respect"
 for recipe in ${@:-16a8w 8a8w}; do
-    case $recipe in 16a8w) bound=35 ;; *) bound=0 ;; esac
     bundle=build/compare/$recipe
     [ -d "$bundle" ] || $program compile -m SM8750 --decoder_model smollm2_135m --quant "$recipe" --max_seq_len 128 \
         --prefill_ar_len 32 --artifact "$bundle"
     echo "$recipe:"
-    $program compare "$bundle" --raw --prompt "$text" --tokens 16 --ops "${OPS:-off}" --least_sqnr "$bound"
+    $program compare "$bundle" --raw --prompt "$text" --tokens 16 --ops "${OPS:-off}" --least_sqnr 35
 done

@@ -123,6 +123,32 @@ static void softmax_of_scores_is_the_emulators(void **state) {
     release(&x), release(&y);
 }
 
+/* In each row some outputs are a step off what u16's parabolas or a reciprocal of 15 bits would give. */
+static void softmax_of_u8_is_the_emulators(void **state) {
+    (void)state;
+    enum { COLUMNS = 32 };
+    static const struct {
+        float x_scale;
+        int32_t x[COLUMNS], want[COLUMNS];
+    } rows[] = {{1.1742f,
+                 {124, 120, 131, 125, 130, 126, 114, 128, 133, 127, 132, 141, 130, 133, 121, 128,
+                  130, 121, 120, 125, 136, 132, 130, 133, 123, 117, 117, 119, 130, 129, 130, 132},
+                 {4, 2, 10, 4, 9,  5,  1, 6,  13, 5, 11, 42, 9, 13, 2, 6,
+                  9, 2, 2,  4, 20, 11, 9, 13, 3,  1, 1,  2,  9, 7,  9, 11}},
+                {1.5776f,
+                 {139, 117, 134, 126, 134, 111, 134, 119, 84,  101, 113, 141, 108, 132, 125, 113,
+                  138, 134, 137, 152, 109, 137, 114, 125, 133, 144, 123, 129, 125, 144, 152, 129},
+                 {7, 0, 3, 1,  3, 0, 3, 0, 0, 0,  0, 10, 0, 2,  0,  0,
+                  5, 3, 5, 86, 0, 5, 0, 0, 2, 18, 0, 1,  0, 18, 86, 1}}};
+    for (size_t i = 0; i < 2; i++) {
+        values x = MAKE(SW_U8, rows[i].x_scale, -128, 1, COLUMNS), y = MAKE(SW_U8, 1.0f / 256, 0, 1, COLUMNS);
+        fill_with(&x, rows[i].x, COLUMNS);
+        run_softmax(&x, &y, 0.125f);
+        expect_values(&y, rows[i].want, COLUMNS);
+        release(&x), release(&y);
+    }
+}
+
 typedef __int128 wide; /* so that no order of the operations matters */
 
 static wide cut(wide v, wide by) { /* floor(v / by) */
@@ -261,47 +287,85 @@ static void multiply_of_u8_is_the_emulators(void **state) {
     }
 }
 
+typedef struct norm_row {
+    float x_scale, gamma_scale, y_scale;
+    int32_t x_offset, gamma_offset, y_offset, x[N], gamma[N], want[N];
+} norm_row;
+
+static void check_norm_row(sw_dtype type, const norm_row *row) {
+    values in[2] = {MAKE(type, row->x_scale, row->x_offset, 1, N),
+                    MAKE(type, row->gamma_scale, row->gamma_offset, N)};
+    values y = MAKE(type, row->y_scale, row->y_offset, 1, N);
+    fill_with(&in[0], row->x, N), fill_with(&in[1], row->gamma, N);
+    sw_op op = {.type = SW_OP_RMS_NORM, .name = "norm", .n_inputs = 2, .n_outputs = 1};
+    op.params.rms_norm.epsilon = 1e-5f;
+    run_op(&op, in, 2, &y, NULL);
+    expect_values(&y, row->want, N);
+    release(&in[0]), release(&in[1]), release(&y);
+}
+
 /* In each row two outputs are those of qf32, not of real numbers. */
 static void rms_norm_is_the_emulators(void **state) {
     (void)state;
-    static const struct {
-        float x_scale, gamma_scale, y_scale;
-        int32_t x_offset, gamma_offset, y_offset, x[N], gamma[N], want[N];
-    } rows[] = {{0.00031f,
-                 2.3e-5f,
-                 5e-5f,
-                 -31000,
-                 0,
-                 -30000,
-                 {25698, 36889, 26853, 35700, 37883, 27192, 24337, 25291, 32361, 29879, 38636, 23335, 26468,
-                  26674, 29922, 28439},
-                 {43960, 52756, 1484, 52949, 30726, 33772, 41303, 18730, 64194, 3534, 18214, 25124, 37433,
-                  26769, 8589, 2967},
-                 {8770, 58297, 29439, 52667, 49262, 18286, 4933, 20260, 37957, 29639, 42668, 12459, 14548,
-                  19452, 29156, 29307}},
-                {2e-6f,
-                 1.7e-5f,
-                 4e-5f,
-                 -32768,
-                 -20000,
-                 -40000,
-                 {34477, 34548, 34803, 27778, 39069, 34668, 31222, 18702, 27384, 25943, 34096, 38872, 29792,
-                  43599, 30535, 30307},
-                 {39839, 17728, 16341, 15684, 25832, 11812, 41502, 7741, 37367, 33871, 61981, 49253, 9438,
-                  50283, 46483, 53719},
-                 {42413, 39712, 39470, 41532, 42615, 38892, 37633, 52273, 33344, 33261, 43968, 52708, 42237,
-                  63344, 35790, 34093}}};
-    for (size_t i = 0; i < 2; i++) {
-        values in[2] = {MAKE(SW_U16, rows[i].x_scale, rows[i].x_offset, 1, N),
-                        MAKE(SW_U16, rows[i].gamma_scale, rows[i].gamma_offset, N)};
-        values y = MAKE(SW_U16, rows[i].y_scale, rows[i].y_offset, 1, N);
-        fill_with(&in[0], rows[i].x, N), fill_with(&in[1], rows[i].gamma, N);
-        sw_op op = {.type = SW_OP_RMS_NORM, .name = "norm", .n_inputs = 2, .n_outputs = 1};
-        op.params.rms_norm.epsilon = 1e-5f;
-        run_op(&op, in, 2, &y, NULL);
-        expect_values(&y, rows[i].want, N);
-        release(&in[0]), release(&in[1]), release(&y);
-    }
+    static const norm_row rows[] = {{0.00031f,
+                                     2.3e-5f,
+                                     5e-5f,
+                                     -31000,
+                                     0,
+                                     -30000,
+                                     {25698, 36889, 26853, 35700, 37883, 27192, 24337, 25291, 32361, 29879,
+                                      38636, 23335, 26468, 26674, 29922, 28439},
+                                     {43960, 52756, 1484, 52949, 30726, 33772, 41303, 18730, 64194, 3534,
+                                      18214, 25124, 37433, 26769, 8589, 2967},
+                                     {8770, 58297, 29439, 52667, 49262, 18286, 4933, 20260, 37957, 29639,
+                                      42668, 12459, 14548, 19452, 29156, 29307}},
+                                    {2e-6f,
+                                     1.7e-5f,
+                                     4e-5f,
+                                     -32768,
+                                     -20000,
+                                     -40000,
+                                     {34477, 34548, 34803, 27778, 39069, 34668, 31222, 18702, 27384, 25943,
+                                      34096, 38872, 29792, 43599, 30535, 30307},
+                                     {39839, 17728, 16341, 15684, 25832, 11812, 41502, 7741, 37367, 33871,
+                                      61981, 49253, 9438, 50283, 46483, 53719},
+                                     {42413, 39712, 39470, 41532, 42615, 38892, 37633, 52273, 33344, 33261,
+                                      43968, 52708, 42237, 63344, 35790, 34093}}};
+    for (size_t i = 0; i < 2; i++) check_norm_row(SW_U16, &rows[i]);
+}
+
+/* In each row an output is that of qf32 before it is rounded to half precision, not of real numbers. */
+static void rms_norm_of_u8_is_the_emulators(void **state) {
+    (void)state;
+    static const norm_row rows[] = {
+        {0.046f,
+         0.00709f,
+         0.0309f,
+         -117,
+         0,
+         -148,
+         {108, 127, 93, 106, 121, 121, 160, 44, 110, 107, 108, 155, 77, 126, 187, 58},
+         {63, 110, 160, 127, 163, 248, 142, 148, 1, 42, 93, 231, 104, 160, 135, 191},
+         {144, 155, 122, 138, 152, 154, 187, 77, 148, 145, 142, 205, 120, 157, 209, 74}},
+        {0.0647f,
+         0.00698f,
+         0.0231f,
+         -149,
+         -37,
+         -129,
+         {226, 188, 122, 73, 160, 173, 104, 125, 160, 203, 175, 84, 154, 171, 248, 193},
+         {182, 86, 149, 230, 116, 43, 16, 134, 16, 234, 44, 65, 108, 2, 45, 85},
+         {198, 140, 110, 37, 134, 129, 134, 114, 127, 195, 130, 117, 131, 124, 134, 142}},
+        {0.0201f,
+         0.00729f,
+         0.0385f,
+         -147,
+         0,
+         -139,
+         {144, 134, 133, 165, 123, 156, 118, 168, 186, 133, 193, 181, 153, 145, 177, 157},
+         {24, 252, 35, 60, 13, 121, 59, 22, 102, 240, 251, 4, 145, 158, 101, 35},
+         {138, 112, 135, 147, 136, 147, 125, 142, 171, 111, 232, 140, 146, 136, 163, 141}}};
+    for (size_t i = 0; i < 3; i++) check_norm_row(SW_U8, &rows[i]);
 }
 
 /* (q + 1) * multiplier, rounded to steps of 2^15; a constant of such steps, rounded up. */
@@ -332,11 +396,13 @@ int main(void) {
                                        cmocka_unit_test(silu_of_u8_is_exact),
                                        cmocka_unit_test(softmax_of_equals_is_the_emulators),
                                        cmocka_unit_test(softmax_of_scores_is_the_emulators),
+                                       cmocka_unit_test(softmax_of_u8_is_the_emulators),
                                        cmocka_unit_test(multiply_keeps_eighths),
                                        cmocka_unit_test(rotary_keeps_eighths),
                                        cmocka_unit_test(add_has_short_multipliers),
                                        cmocka_unit_test(multiply_of_u8_is_the_emulators),
                                        cmocka_unit_test(rms_norm_is_the_emulators),
+                                       cmocka_unit_test(rms_norm_of_u8_is_the_emulators),
                                        cmocka_unit_test(narrowing_has_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
