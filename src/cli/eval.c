@@ -18,6 +18,7 @@ static sw_code add_recipe(sw_eval *e, const char *name, sw_error *err) {
     for (uint32_t i = 0; i < e->n_recipes; i++)
         if (strcmp(e->recipes[i].name, name) == 0)
             return SW_FAIL(err, SW_INVALID_ARGUMENT, "--quant: `%s` twice", name);
+    SW_TRY(sw_options_check_name("quant", name, err));
     sw_eval_recipe *r = &e->recipes[e->n_recipes];
     r->name = name, r->is_f32 = strcmp(name, "f32") == 0;
     if (!r->is_f32) {

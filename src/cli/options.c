@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "graph/decoder.h"
 
 typedef enum value_type {
@@ -429,6 +430,17 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
     if (!options->help && command->operand[0] != '\0' && options->operand == NULL)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: wants %s", command->name, command->operand);
     return SW_OK;
+}
+
+sw_code sw_options_check_name(const char *name_of_option, const char *name, sw_error *err) {
+    size_t n = strlen(name), bad = n;
+    for (size_t i = 0; i < bad; i++)
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f) bad = i;
+    if (bad == n && sw_utf8_valid(name, n, &bad)) return SW_OK;
+    return SW_FAIL(
+        err, SW_INVALID_ARGUMENT,
+        "--%s: `%s`: byte %zu is a control character or not UTF-8: wanted a name that can be printed",
+        name_of_option, name, bad);
 }
 
 /* Text in lines of at most 100 columns behind an indent. */

@@ -86,6 +86,10 @@ typedef struct sw_options {
  * said of a value alone is checked here. Errors: SW_INVALID_ARGUMENT with option, value and what is legal. */
 sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *err) SW_MUST_CHECK;
 
+/* A name out of a list, which results are printed and kept under: is it UTF-8 without control characters?
+ * Errors: SW_INVALID_ARGUMENT. */
+sw_code sw_options_check_name(const char *name_of_option, const char *name, sw_error *err) SW_MUST_CHECK;
+
 /* Help on stdout: of a command, or of the program (SW_CMD_COUNT). */
 void sw_options_help(sw_command_id command);
 

@@ -27,6 +27,7 @@ static sw_code read_words(sw_traffic *t, const char *option, const char *text, w
                            SW_TRAFFIC_MAX_VALUES);
         char *word = sw_arena_strndup(&t->arena, at, n);
         if (word == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+        SW_TRY(sw_options_check_name(option, word, err));
         for (uint32_t i = 0; i < out->count; i++)
             if (strcmp(out->words[i], word) == 0)
                 return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: `%s` stands there twice", option, word);

@@ -3,6 +3,7 @@
  * sw_decoder_verify does, op by op. */
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "quant/quant.h"
@@ -233,11 +234,20 @@ static sw_code read_document(const reader *r, const sw_json *document, unsigned 
     return check_kv(r, document, kv_bits);
 }
 
-/* "folder/mine.json" -> "mine" */
+/* "folder/mine.json" -> "mine". A file's name is any bytes, a recipe's name is text in JSON: what can't stand
+ * there becomes '_'. */
 static const char *name_of(const char *path, sw_arena *arena) {
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    size_t size = strlen(name) - strlen(".json");
-    return sw_arena_strndup(arena, name, size < MAX_TEXT ? size : MAX_TEXT);
+    const char *slash = strrchr(path, '/'), *from = slash != NULL ? slash + 1 : path;
+    size_t size = strlen(from) - strlen(".json"), bad;
+    char *name = sw_arena_strndup(arena, size > 0 ? from : "_",
+                                  size == 0         ? 1
+                                  : size < MAX_TEXT ? size
+                                                    : MAX_TEXT);
+    if (name == NULL) return NULL;
+    for (char *p = name; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f) *p = '_';
+    while (!sw_utf8_valid(name, strlen(name), &bad)) name[bad] = '_';
+    return name;
 }
 
 sw_code sw_recipe_load(sw_recipe *out, const char *name_or_file, unsigned kv_bits, sw_arena *arena,

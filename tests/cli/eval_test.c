@@ -514,6 +514,7 @@ static void wrong_use(void **state) {
     REFUSED(2, "`f33`", "eval", "--model", gguf, "--text", text, "--quant", "f32,f33");
     REFUSED(2, "``", "eval", "--model", gguf, "--text", text, "--quant", "f32,,16a8w");
     REFUSED(2, "comma", "eval", "--model", gguf, "--text", text, "--quant", "f32,");
+    REFUSED(2, "byte 1 is", "eval", "--model", gguf, "--text", text, "--quant", "f32,a\xff.json");
     REFUSED(2, "twice", "eval", "--model", gguf, "--text", text, "--quant", "f32,f32");
     REFUSED(2, "8a8w", "eval", "--model", gguf, "--text", text, "--quant", "8a8w", "--kv_bits", "16");
     REFUSED(2, "256 positions", "eval", "--model", gguf, "--text", text, "--context", "257");

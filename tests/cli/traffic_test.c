@@ -29,6 +29,8 @@ static void wrong_grids(void **state) {
     REFUSED(2, "has an empty value", TRAFFIC, "--vtcm_mb", "2,,4");
     REFUSED(2, "stands there twice", TRAFFIC, "--quant", "8a8w,8a8w");
     REFUSED(2, "no recipe `9a9w`", TRAFFIC, "--max_seq_len", "64", "--quant", "8a8w,9a9w");
+    REFUSED(2, "byte 1 is a control character or not UTF-8", TRAFFIC, "--quant", "8a8w,a\xff.json");
+    REFUSED(2, "byte 1 is a control character or not UTF-8", TRAFFIC, "--quant", "a\n.json");
     REFUSED(2, "unknown SoC \"SM1\"", TRAFFIC, "--max_seq_len", "64", "-m", "SM8750,SM1");
     REFUSED(2, "--slc: `maybe`", TRAFFIC, "--slc", "off,maybe");
     REFUSED(2, "--attention: `cut`", TRAFFIC, "--attention", "auto,cut");

@@ -341,6 +341,43 @@ static void impossible_combinations(void **state) {
     }
 }
 
+/* A file's name is any bytes; a recipe's is text that a manifest takes, and at most 63 bytes of it. */
+static void names_of_files(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *name;
+    } rows[] = {{"a b", "a b"},
+                {"\xc3\xbc", "\xc3\xbc"},
+                {"a\nb\t\x7f", "a_b__"},
+                {"a\xff\xc3", "a__"},
+                {"", "_"},
+                /* 31 letters of two bytes and one that is cut */
+                {"\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc"
+                 "\xc3\xbc\xc3\xbc\xc3\xbc"
+                 "\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc"
+                 "\xc3\xbc\xc3\xbc\xc3\xbc"
+                 "\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc",
+                 "\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc"
+                 "\xc3\xbc\xc3\xbc\xc3\xbc"
+                 "\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc"
+                 "\xc3\xbc\xc3\xbc\xc3\xbc"
+                 "\xc3\xbc\xc3\xbc\xc3\xbc_"}};
+    char folder[] = "/tmp/spillway-test-XXXXXX", path[300];
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sw_recipe r;
+        snprintf(path, sizeof path, "%s/%s.json", folder, rows[i].file);
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        fputs("{}", file);
+        assert_int_equal(fclose(file), 0);
+        if (sw_recipe_load(&r, path, 0, &arena, &err) != SW_OK) fail_msg("%s", err.message);
+        assert_string_equal(r.name, rows[i].name);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
 static int free_arena(void **state) {
     (void)state;
     sw_arena_free(&arena);
@@ -348,9 +385,12 @@ static int free_arena(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped_recipes), cmocka_unit_test(rows_that_blocks_do_not_divide),
-        cmocka_unit_test(files),           cmocka_unit_test(patterns),
-        cmocka_unit_test(bad_files),       cmocka_unit_test(impossible_combinations)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shipped_recipes),
+                                       cmocka_unit_test(rows_that_blocks_do_not_divide),
+                                       cmocka_unit_test(files),
+                                       cmocka_unit_test(patterns),
+                                       cmocka_unit_test(names_of_files),
+                                       cmocka_unit_test(bad_files),
+                                       cmocka_unit_test(impossible_combinations)};
     return cmocka_run_group_tests(tests, NULL, free_arena);
 }
