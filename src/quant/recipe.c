@@ -19,6 +19,14 @@ static const sw_weight_rule head_rows_8[] = {{"lm_head", SW_S8, {ROWS_8}, SW_ROU
 static const sw_weight_rule head_blocks_8[] = {{"lm_head", SW_S8, {BLOCKS_8}, SW_ROUND_NEAREST, NULL},
                                                {"embedding", SW_S8, {BLOCKS_8}, SW_ROUND_NEAREST, NULL}};
 
+/* Of a layer's matrices V's projection loses most by 4 bits and, with K's, is the smallest:
+ * docs/accuracy.md has what each costs. */
+static const sw_weight_rule head_and_kv_rows_8[] = {
+    {"lm_head", SW_S8, {ROWS_8}, SW_ROUND_NEAREST, NULL},
+    {"embedding", SW_S8, {ROWS_8}, SW_ROUND_NEAREST, NULL},
+    {"layer_*.k_proj", SW_S8, {ROWS_8}, SW_ROUND_GPTQ, NULL},
+    {"layer_*.v_proj", SW_S8, {ROWS_8}, SW_ROUND_GPTQ, NULL}};
+
 /* Integers beside 8-bit K and V, or f16 throughout; then the weights' form and rules. */
 #define INTEGERS(name_, type, scales, rules, n_rules, ...)                                                   \
     {                                                                                                        \
@@ -41,7 +49,7 @@ static const struct {
               .method = {SW_METHOD_MSE, 0}),
      8, 0},
     {INTEGERS("16a4w", SW_U16, ROWS_4, head_rows_8, 2, .rotate = true, .rounding = SW_ROUND_GPTQ), 8, 16},
-    {INTEGERS("16a4w_block32", SW_U16, BLOCKS_4, head_rows_8, 2, .rounding = SW_ROUND_GPTQ), 8, 16},
+    {INTEGERS("16a4w_block32", SW_U16, BLOCKS_4, head_and_kv_rows_8, 4, .rounding = SW_ROUND_GPTQ), 8, 16},
     {FLOATS("f16", SW_F16, ROWS_8, NULL, 0, .rotate = false), 16, 0},
     {FLOATS("f16a8w", SW_S8, ROWS_8, NULL, 0, .rotate = false), 16, 0},
     {FLOATS("f16a8w_block32", SW_S8, BLOCKS_8, NULL, 0, .rotate = false), 16, 0},
