@@ -21,11 +21,10 @@ static const sw_weight_rule head_blocks_8[] = {{"lm_head", SW_S8, {BLOCKS_8}, SW
 
 /* Of a layer's matrices V's projection loses most by 4 bits and, with K's, is the smallest:
  * docs/accuracy.md has what each costs. */
-static const sw_weight_rule head_and_kv_rows_8[] = {
-    {"lm_head", SW_S8, {ROWS_8}, SW_ROUND_NEAREST, NULL},
-    {"embedding", SW_S8, {ROWS_8}, SW_ROUND_NEAREST, NULL},
-    {"layer_*.k_proj", SW_S8, {ROWS_8}, SW_ROUND_GPTQ, NULL},
-    {"layer_*.v_proj", SW_S8, {ROWS_8}, SW_ROUND_GPTQ, NULL}};
+static const sw_weight_rule head_and_kv_rows_8[] = {{"lm_head", SW_S8, {ROWS_8}, SW_ROUND_NEAREST, NULL},
+                                                    {"embedding", SW_S8, {ROWS_8}, SW_ROUND_NEAREST, NULL},
+                                                    {"layer_*.k_proj", SW_S8, {ROWS_8}, SW_ROUND_GPTQ, NULL},
+                                                    {"layer_*.v_proj", SW_S8, {ROWS_8}, SW_ROUND_GPTQ, NULL}};
 
 /* Integers beside 8-bit K and V, or f16 throughout; then the weights' form and rules. */
 #define INTEGERS(name_, type, scales, rules, n_rules, ...)                                                   \
