@@ -117,7 +117,7 @@ static sw_code read_graph(reader *r, const sw_json *at, uint32_t shard, sw_manif
     SW_TRY(get_text(r, at, "attention", 64, &attention));
     form = sw_json_find(at, "attention");
     if (!sw_attention_form_from_name(attention, &g->attention))
-        return sw_json_fail(&form, r->err, "is `%s`, wanted grouped or per_kv_head", attention);
+        return sw_json_fail(&form, r->err, "is `%s`, wanted grouped, per_kv_head or per_head", attention);
     SW_TRY(get_bool(r, at, "slc_allocator", &g->slc_allocator));
     SW_TRY(read_advice(r, at, g));
     SW_TRY(get_u64(r, at, "spill_fill_bytes", &g->spill_fill_bytes));

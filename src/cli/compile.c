@@ -17,6 +17,7 @@
 #include "cli/report.h"
 #include "cli/self_check.h"
 #include "cli/target.h"
+#include "cli/tune.h"
 #include "graph/verify.h"
 #include "qnn/binary_info.h"
 #include "qnn/htp.h"
@@ -151,6 +152,10 @@ static sw_code build(job *j, sw_error *err) {
     SW_TRY(sw_decoder_build_shards(&j->decoder, j->quantized.model, j->target.context_len, j->target.kinds,
                                    j->target.n_kinds, j->n_shards, err));
     return sw_decoder_verify(&j->decoder, err);
+}
+
+static sw_code tune(job *j, sw_error *err) {
+    return j->options->tune ? sw_tune(&j->target, j->options, err) : SW_OK;
 }
 
 static sw_code calibrate(job *j, sw_error *err) {
@@ -345,11 +350,11 @@ static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool 
 
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
     step steps[] = {
-        {"check", check_options, 0, 0}, {"load", load, 0, 0},         {"open", open_target, 0, 0},
-        {"repair", repair, 0, 0},       {"build", build, 0, 0},       {"calibrate", calibrate, 0, 0},
-        {"quantize", quantize, 0, 0},   {"describe", describe, 0, 0}, {"self-check", self_check, 0, 0},
-        {"lower", lower, 0, 0},         {"evaluate", evaluate, 0, 0}, {"finalize", finalize, 0, 0},
-        {"write", write_bundle, 0, 0}};
+        {"check", check_options, 0, 0},   {"load", load, 0, 0},         {"tune", tune, 0, 0},
+        {"open", open_target, 0, 0},      {"repair", repair, 0, 0},     {"build", build, 0, 0},
+        {"calibrate", calibrate, 0, 0},   {"quantize", quantize, 0, 0}, {"describe", describe, 0, 0},
+        {"self-check", self_check, 0, 0}, {"lower", lower, 0, 0},       {"evaluate", evaluate, 0, 0},
+        {"finalize", finalize, 0, 0},     {"write", write_bundle, 0, 0}};
     return run(options, steps, sizeof steps / sizeof *steps, true, err);
 }
 

@@ -85,7 +85,11 @@ static const option options_list[] = {
     {0, "prefill_ar_len", "N", U32, BUILDS | IN_PLAN, AT(prefill_ar_len), 2, 1 << 16,
      "tokens a call of the prefill graph (default 32)"},
     {0, "attention", "FORM", TEXT, BUILDS | IN_PLAN, AT(attention), 0, 0,
-     "auto (default), grouped or per_kv_head: how attention is cut"},
+     "auto (default), grouped, per_kv_head or per_head: how attention is cut"},
+    {0, "tune", NULL, FLAG, BUILDS, AT(tune), 0, 0,
+     "try the forms of attention with Qualcomm's compiler and take those of least DDR traffic; takes a "
+     "compile "
+     "each, and what was tried is found again (see traffic)"},
     {0, "logits", "FORM", TEXT, BUILDS | IN_PLAN, AT(logits), 0, 0,
      "all (default), or topk:N: what the graphs hand out; with topk:N, tokens are drawn from the N likeliest "
      "at most"},
@@ -182,7 +186,7 @@ static const option options_list[] = {
     {'m', "soc_model", "LIST", TEXT, IN_TRAFFIC, AT(grid.socs), 0, 0, "SoCs (default SM8750)"},
     {0, "quant", "LIST", TEXT, IN_TRAFFIC, AT(grid.recipes), 0, 0, "recipes (default 16a8w)"},
     {0, "attention", "LIST", TEXT, IN_TRAFFIC, AT(grid.attention), 0, 0,
-     "forms of attention: auto (default), grouped, per_kv_head"},
+     "forms of attention: auto (default), grouped, per_kv_head, per_head"},
     {0, "logits", "LIST", TEXT, IN_TRAFFIC, AT(grid.logits), 0, 0,
      "what the graphs hand out: all (default), topk:N"},
     {0, "layers", "LIST", TEXT, IN_TRAFFIC, AT(grid.layers), 0, 0,
@@ -196,7 +200,7 @@ static const option options_list[] = {
      "tokens a call of the prefill graph (default 32)"},
     {0, "max_seq_len", "LIST", TEXT, IN_TRAFFIC, AT(grid.max_seq_len), 0, 0, "context lengths (default 512)"},
     {0, "cache", "FOLDER", TEXT, BUILDS | IN_TRAFFIC, AT(grid.cache), 0, 0,
-     "where results are kept and found again (traffic's default: $XDG_CACHE_HOME/spillway or "
+     "where results are kept and found again (default of traffic and tuning: $XDG_CACHE_HOME/spillway or "
      "~/.cache/spillway; without it a compile keeps none)"},
     {0, "only", "GRAPH", TEXT, IN_TRAFFIC, AT(grid.only), 0, 0,
      "measure this graph of a grid of one point, in this process, and print nothing"},
@@ -238,7 +242,7 @@ static const struct choice {
     {AT(rounding), {"nearest", "gptq"}},
     {AT(ops), {"on", "off"}},
     {AT(model_mode), {"hybrid", "kv", "lookahead"}},
-    {AT(attention), {"auto", "grouped", "per_kv_head"}},
+    {AT(attention), {"auto", "grouped", "per_kv_head", "per_head"}},
     {AT(run_on), {"cpu", "htp-emulator", "htp", "adb", "adb-cpu"}},
     {AT(perf), {"burst", "balanced", "low_power"}},
     {AT(force_slc), {"off"}},

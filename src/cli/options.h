@@ -43,7 +43,7 @@ typedef struct sw_options {
     uint32_t kv_bits, max_seq_len, max_context_len, prefill_ar_len, calib_samples;
     /* For Qualcomm's compiler. */
     const char *slc, *qnn_lib;
-    bool slc_given;
+    bool slc_given, tune;
     uint32_t soc_id, htp_arch, vtcm_mb, opt_level, num_sharding;
     /* What is run. */
     const char *prompts[SW_MAX_PROMPTS], *system_prompt, *pre_gen_bundle, *run_on;

@@ -129,8 +129,8 @@ sw_code sw_target_check_vocab(const sw_target *t, uint32_t vocab, sw_error *err)
 void sw_target_choose_forms(sw_target *t, const sw_options *o, const sw_hparams *hparams) {
     for (uint32_t i = 0; i < t->n_kinds; i++) {
         sw_graph_options *kind = &t->kinds[i];
-        if (!sw_attention_form_from_name(o->attention, &kind->attention))
-            kind->attention = sw_attention_form_auto(hparams, kind->ar_len, t->context_len);
+        if (!t->tuned && !sw_attention_form_from_name(o->attention, &kind->attention))
+            kind->attention = sw_attention_form_auto(hparams, kind->ar_len, t->context_len, t->vtcm_mb);
         kind->head = SW_HEAD_TOP_K(t->top_k);
     }
 }

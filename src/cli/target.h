@@ -28,6 +28,7 @@ typedef struct sw_target {
     sw_graph_options kinds[SW_MAX_KINDS]; /* of graphs that every shard has */
     uint32_t n_kinds, context_len, vtcm_mb;
     uint32_t top_k; /* of the head; 0: all logits */
+    bool tuned;     /* the kinds have their forms of attention: tune.h */
 } sw_target;
 
 /* What can be said of the options together, before any file but a recipe's is touched. What the recipe holds

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "cli/traffic.h"
 
-static sw_code open_all(sw_traffic *t, sw_error *err) {
+sw_code sw_traffic_open(sw_traffic *t, sw_error *err) {
     SW_TRY(sw_cli_find_model(t->options, &t->arena, &t->checkpoint, err));
     SW_TRY(sw_model_open_shapes(&t->model, t->checkpoint, err));
     SW_TRY(sw_cli_check_model(t->options, &t->model, t->checkpoint, err));
@@ -14,7 +14,7 @@ static sw_code open_all(sw_traffic *t, sw_error *err) {
     return sw_traffic_find_cache(t, err);
 }
 
-static sw_code look_all_up(sw_traffic *t, uint32_t *missing, sw_error *err) {
+sw_code sw_traffic_look_all_up(sw_traffic *t, uint32_t *missing, sw_error *err) {
     *missing = 0;
     SW_TRY(sw_cli_open_library(t->options, &t->library, err));
     SW_TRY(sw_traffic_digest(t, err));
@@ -41,12 +41,11 @@ static sw_code measure_only(sw_traffic *t, sw_error *err) {
                        "--only: `%s` is no graph of this grid, wanted prefill_forward or kv_forward", wanted);
     t->points[0] = *found, t->n_points = 1;
     uint32_t missing;
-    SW_TRY(look_all_up(t, &missing, err));
+    SW_TRY(sw_traffic_look_all_up(t, &missing, err));
     return missing == 0 ? SW_OK : sw_traffic_measure(t, &t->points[0], err);
 }
 
-/* What fails is said and passed over, so that one point that can't be compiled doesn't hide the others. */
-static sw_code measure_missing(sw_traffic *t, uint32_t missing, sw_error *err) {
+sw_code sw_traffic_measure_missing(sw_traffic *t, uint32_t missing, sw_error *err) {
     char text[SW_TRAFFIC_POINT_BYTES];
     uint32_t done = 0, failed = 0;
     sw_error reason;
@@ -87,7 +86,7 @@ static sw_code traffic(sw_traffic *t, sw_error *err) {
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--only, --merge, and --jobs or --slurm exclude each other: wanted one of them");
     if (o->json && g->tsv) return SW_FAIL(err, SW_INVALID_ARGUMENT, "--json and --tsv: wanted one of them");
-    SW_TRY(open_all(t, err));
+    SW_TRY(sw_traffic_open(t, err));
     if (g->only != NULL) return measure_only(t, err);
     if (g->jobs != NULL) SW_TRY(sw_traffic_write_jobs(t, g->jobs, err));
     if (g->slurm != NULL) SW_TRY(sw_traffic_write_slurm(t, g->slurm, err));
@@ -97,23 +96,27 @@ static sw_code traffic(sw_traffic *t, sw_error *err) {
     }
     uint32_t missing;
     SW_TRY(merge_all(t, err));
-    SW_TRY(look_all_up(t, &missing, err));
+    SW_TRY(sw_traffic_look_all_up(t, &missing, err));
     sw_log(SW_LOG_INFO, "%u points, %u of them in %s", t->n_points, t->n_points - missing, t->cache);
     sw_code code = SW_OK;
     if (missing > 0 && g->n_merge > 0)
         sw_log(SW_LOG_WARN, "%u points are in none of the caches; without --merge they are measured",
                missing);
     else if (missing > 0)
-        code = measure_missing(t, missing, err);
+        code = sw_traffic_measure_missing(t, missing, err);
     sw_traffic_format format = o->json ? SW_TRAFFIC_JSON : g->tsv ? SW_TRAFFIC_TSV : SW_TRAFFIC_TEXT;
     sw_code printed = sw_traffic_print(t, format, stdout, code == SW_OK ? err : NULL);
     return code != SW_OK ? code : printed;
 }
 
+void sw_traffic_close(sw_traffic *t) {
+    sw_model_close(&t->model);
+    sw_arena_free(&t->arena);
+}
+
 sw_code sw_cmd_traffic(const sw_options *options, sw_error *err) {
     sw_traffic t = {.options = options};
     sw_code code = traffic(&t, err);
-    sw_model_close(&t.model);
-    sw_arena_free(&t.arena);
+    sw_traffic_close(&t);
     return code;
 }

@@ -63,6 +63,18 @@ typedef struct sw_traffic {
     uint32_t n_points;
 } sw_traffic;
 
+/* The model's shapes, the grid's points and the cache, by the options. Close after it, also where it failed.
+ */
+sw_code sw_traffic_open(sw_traffic *t, sw_error *err) SW_MUST_CHECK;
+void sw_traffic_close(sw_traffic *t);
+
+/* Opens the library and fills in what the cache has; *missing: how many points it has not. */
+sw_code sw_traffic_look_all_up(sw_traffic *t, uint32_t *missing, sw_error *err) SW_MUST_CHECK;
+
+/* Measures those, one by one. What fails is said and passed over, so that one point that can't be compiled
+ * doesn't hide the others: then SW_LIBRARY, and the others have their figures. */
+sw_code sw_traffic_measure_missing(sw_traffic *t, uint32_t missing, sw_error *err) SW_MUST_CHECK;
+
 /* The grid's points in the order of its lists: prefill graphs by AR length, then the decode graph, each once.
  * Needs the model. Errors: SW_INVALID_ARGUMENT with option, value and what is legal. */
 sw_code sw_traffic_expand(sw_traffic *t, sw_error *err) SW_MUST_CHECK;

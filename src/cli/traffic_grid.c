@@ -95,7 +95,7 @@ static sw_code read_grid(sw_traffic *t, grid *g, sw_error *err) {
         if (strcmp(g->attention.words[i], "auto") != 0 &&
             !sw_attention_form_from_name(g->attention.words[i], &form))
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                           "--attention: `%s`, wanted some of: auto, grouped, per_kv_head",
+                           "--attention: `%s`, wanted some of: auto, grouped, per_kv_head, per_head",
                            g->attention.words[i]);
     for (uint32_t i = 0; i < g->slc.count; i++)
         if (strcmp(g->slc.words[i], "on") != 0 && strcmp(g->slc.words[i], "off") != 0)
@@ -114,7 +114,7 @@ static bool same(const sw_traffic_point *a, const sw_traffic_point *b) {
  */
 static void add_point(sw_traffic *t, sw_traffic_point p, const char *attention) {
     if (!sw_attention_form_from_name(attention, &p.attention))
-        p.attention = sw_attention_form_auto(&t->model.hparams, p.ar_len, p.context_len);
+        p.attention = sw_attention_form_auto(&t->model.hparams, p.ar_len, p.context_len, p.vtcm_mb);
     for (uint32_t i = 0; i < t->n_points; i++)
         if (same(&t->points[i], &p)) return;
     t->points[t->n_points++] = p;

@@ -218,38 +218,42 @@ static uint32_t one_kv_head(builder *b, char letter, uint32_t head, uint32_t cac
     return piece(b, concat(cache, mine, 2), name, range, head, SHAPE(1, 1, b->C, d));
 }
 
-/* One attention a KV head, so that only one head group's scores are alive at once. */
-static uint32_t attend_per_kv_head(builder *b, uint32_t q, uint32_t k_cache, uint32_t v_cache, uint32_t k_new,
-                                   uint32_t v_new) {
+/* One attention for each run of `width` query heads that share a KV head, so that only its scores are alive
+ * at once. */
+static uint32_t attend_cut(builder *b, uint32_t width, uint32_t q, uint32_t k_cache, uint32_t v_cache,
+                           uint32_t k_new, uint32_t v_new) {
     const sw_hparams *h = &b->decoder->hparams;
-    uint32_t kv = h->n_kv_heads, d = h->head_dim, group = h->n_heads / kv, n = b->n, C = b->C;
-    sw_op join = {.type = SW_OP_CONCAT, .n_inputs = kv, .params.concat.axis = 1};
-    for (uint32_t g = 0; g < kv && !b->failed; g++) {
+    uint32_t d = h->head_dim, group = h->n_heads / h->n_kv_heads, n = b->n, C = b->C, k = 0, v = 0;
+    sw_op join = {.type = SW_OP_CONCAT, .n_inputs = h->n_heads / width, .params.concat.axis = 1};
+    for (uint32_t i = 0; i < join.n_inputs && !b->failed; i++) {
         char name[SW_NAME_BYTES], masked_name[SW_NAME_BYTES];
-        uint32_t k = one_kv_head(b, 'k', g, k_cache, k_new), v = one_kv_head(b, 'v', g, v_cache, v_new),
-                 x = q;
-        shape heads = SHAPE(1, group, n, C), rows = SHAPE(1, 1, group * n, C);
-        if (kv > 1)
-            x = piece(b, slice_heads(b, q, g * group, (g + 1) * group), "q_rope", "q_rope", g,
-                      SHAPE(1, group, n, d));
-        if (group > 1)
-            x = piece(b, unary(SW_OP_RESHAPE, x), "q_groups", "q_rope", g, SHAPE(1, 1, group * n, d));
-        snprintf(name, sizeof name, "scores_groups.%u", g);
+        uint32_t kv_head = i * width / group, x = q;
+        shape heads = SHAPE(1, width, n, C), rows = SHAPE(1, 1, width * n, C);
+        if (i * width % group == 0) {
+            k = one_kv_head(b, 'k', kv_head, k_cache, k_new);
+            v = one_kv_head(b, 'v', kv_head, v_cache, v_new);
+        }
+        if (join.n_inputs > 1)
+            x = piece(b, slice_heads(b, q, i * width, (i + 1) * width), "q_rope", "q_rope", i,
+                      SHAPE(1, width, n, d));
+        if (width > 1)
+            x = piece(b, unary(SW_OP_RESHAPE, x), "q_groups", "q_rope", i, SHAPE(1, 1, width * n, d));
+        snprintf(name, sizeof name, "scores_groups.%u", i);
         x = matmul(b, x, k, true, name, "scores", rows);
-        if (group > 1) x = piece(b, unary(SW_OP_RESHAPE, x), "scores", "scores", g, heads);
-        snprintf(masked_name, sizeof masked_name, "masked_scores.%u", g);
-        snprintf(name, sizeof name, "probabilities.%u", g);
+        if (width > 1) x = piece(b, unary(SW_OP_RESHAPE, x), "scores", "scores", i, heads);
+        snprintf(masked_name, sizeof masked_name, "masked_scores.%u", i);
+        snprintf(name, sizeof name, "probabilities.%u", i);
         x = probabilities(b, x, masked_name, name, heads);
-        if (group > 1)
-            x = piece(b, unary(SW_OP_RESHAPE, x), "probabilities_groups", "probabilities", g, rows);
-        snprintf(name, sizeof name, "context_groups.%u", g);
-        x = matmul(b, x, v, false, name, "context", SHAPE(1, 1, group * n, d));
-        if (group > 1)
-            x = piece(b, unary(SW_OP_RESHAPE, x), "context_heads", "context", g, SHAPE(1, group, n, d));
-        join.inputs[g] = x;
+        if (width > 1)
+            x = piece(b, unary(SW_OP_RESHAPE, x), "probabilities_groups", "probabilities", i, rows);
+        snprintf(name, sizeof name, "context_groups.%u", i);
+        x = matmul(b, x, v, false, name, "context", SHAPE(1, 1, width * n, d));
+        if (width > 1)
+            x = piece(b, unary(SW_OP_RESHAPE, x), "context_heads", "context", i, SHAPE(1, width, n, d));
+        join.inputs[i] = x;
     }
     uint32_t x = join.inputs[0];
-    if (kv > 1) x = activation(b, join, "context_heads", SHAPE(1, h->n_heads, n, d));
+    if (join.n_inputs > 1) x = activation(b, join, "context_heads", SHAPE(1, h->n_heads, n, d));
     return join_heads(b, x);
 }
 
@@ -271,9 +275,10 @@ static uint32_t attention(builder *b, uint32_t x) {
     q = activation(b, rotary(b, q), "q_rope", SHAPE(1, h->n_heads, n, d));
     k = add_op(b, rotary(b, k), SW_TENSOR_OUTPUT, SW_ROLE_KV, "k_new", NULL, SHAPE(1, h->n_kv_heads, n, d));
     if (b->failed) return 0;
-    uint32_t context = b->options->attention == SW_ATTENTION_GROUPED
-                           ? attend_grouped(b, q, k_cache, v_cache, k, v)
-                           : attend_per_kv_head(b, q, k_cache, v_cache, k, v);
+    uint32_t context =
+        b->options->attention == SW_ATTENTION_GROUPED
+            ? attend_grouped(b, q, k_cache, v_cache, k, v)
+            : attend_cut(b, sw_attention_heads_at_once(h, b->options->attention), q, k_cache, v_cache, k, v);
     return linear(b, context, SW_W_O, "attention_out", SHAPE(n, h->hidden));
 }
 
@@ -419,10 +424,10 @@ static sw_code check_sizes(const sw_model *model, uint32_t context_len, const sw
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
                            "%s: the %u best logits, wanted at most %u and of one row", kinds[i].name,
                            kinds[i].head.top_k, model->hparams.vocab);
-        if (kinds[i].attention == SW_ATTENTION_PER_KV_HEAD && model->hparams.n_kv_heads > SW_MAX_INPUTS)
+        if (!sw_attention_form_fits(&model->hparams, kinds[i].attention))
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                           "%s: attention per KV head joins %u heads, the most is %d", kinds[i].name,
-                           model->hparams.n_kv_heads, SW_MAX_INPUTS);
+                           "%s: attention %s has more pieces than the %d that can be joined", kinds[i].name,
+                           sw_attention_form_name(kinds[i].attention), SW_MAX_INPUTS);
     }
     return SW_OK;
 }

@@ -7,7 +7,7 @@
 
 #include "base/find_name.h"
 
-static const char *const form_names[SW_ATTENTION_FORM_COUNT] = {"grouped", "per_kv_head"};
+static const char *const form_names[SW_ATTENTION_FORM_COUNT] = {"grouped", "per_kv_head", "per_head"};
 
 const char *sw_attention_form_name(sw_attention_form form) {
     return form_names[form];

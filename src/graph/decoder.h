@@ -29,11 +29,17 @@
 typedef enum sw_attention_form {
     SW_ATTENTION_GROUPED,     /* one MatMul over all KV heads */
     SW_ATTENTION_PER_KV_HEAD, /* cut into one attention a KV head: less is alive at once */
+    SW_ATTENTION_PER_HEAD,    /* cut into one a query head: still less, and more ops */
     SW_ATTENTION_FORM_COUNT
 } sw_attention_form;
 
-/* One attention a KV head where a whole one would have too much alive at once. */
-sw_attention_form sw_attention_form_auto(const sw_hparams *hparams, uint32_t ar_len, uint32_t context_len);
+/* Query heads of one attention of that form; and can the builder join as many as there are? */
+uint32_t sw_attention_heads_at_once(const sw_hparams *hparams, sw_attention_form form);
+bool sw_attention_form_fits(const sw_hparams *hparams, sw_attention_form form);
+
+/* The first form, from whole to the smallest pieces, that has not too much alive at once for the VTCM. */
+sw_attention_form sw_attention_form_auto(const sw_hparams *hparams, uint32_t ar_len, uint32_t context_len,
+                                         uint32_t vtcm_mb);
 
 /* What the head hands out. */
 typedef struct sw_head_form {
@@ -45,7 +51,7 @@ typedef struct sw_head_form {
 #define SW_HEAD_ALL      ((sw_head_form){true, 0})
 #define SW_HEAD_TOP_K(n) ((sw_head_form){false, n})
 
-const char *sw_attention_form_name(sw_attention_form form); /* "grouped", "per_kv_head" */
+const char *sw_attention_form_name(sw_attention_form form); /* "grouped", "per_kv_head", "per_head" */
 bool sw_attention_form_from_name(const char *name, sw_attention_form *out);
 
 typedef struct sw_graph_options {

@@ -171,7 +171,7 @@ static void words(void **state) {
         const char *option, *good, *bad, *list[3];
     } rows[] = {
         {"--model_mode", "kv", "Hybrid", {"hybrid", "kv", "kv"}},
-        {"--attention", "per_kv_head", "flash", {"auto", "grouped", "per_kv_head"}},
+        {"--attention", "per_head", "flash", {"auto", "grouped, per_kv_head", "per_head"}},
         {"--run_on", "htp-emulator", "gpu", {"cpu", "htp-emulator", "adb"}},
         {"--log_level", "debug", "loud", {"error", "info", "verbose"}},
     };

@@ -143,6 +143,39 @@ static void a_damaged_cache(void **state) {
     ran_free(&r);
 }
 
+/* The figures are those that traffic has for the same forms, and the least of them is in the bundle. */
+static void tune_takes_the_least(void **state) {
+    (void)state;
+    ran r = RUN(GRID, "--cache", in_folder("tuned"), "--attention", "grouped,per_kv_head,per_head", "--json");
+    check_ran(&r, 0, "6/6");
+    json_t *points = points_of(&r);
+    ran_free(&r);
+    r = RUN("compile", "--tune", "-m", "SM8750", "--max_seq_len", "96", "--prefill_ar_len", "16", "--qnn_lib",
+            QNN, "--model", gguf, "--artifact", in_folder("tuned_bundle"), "--cache", in_folder("tuned"));
+    check_ran(&r, 0, "--tune: kv_forward: attention ");
+    assert_null(strstr(r.err, "compiles are to be done"));
+    assert_non_null(strstr(r.err, "per_head")); /* the table of what was tried */
+    assert_int_equal(r.out_size, 0);
+    ran_free(&r);
+    sw_bundle b;
+    BUNDLE_OK(sw_bundle_open(&b, in_folder("tuned_bundle"), &err));
+    for (size_t g = 0; g < 2; g++) {
+        const json_t *best = NULL;
+        uint64_t least = UINT64_MAX;
+        for (size_t i = 0; i < json_array_size(points); i++) {
+            const json_t *p = json_array_get(points, i);
+            if (strcmp(json_string_value(json_object_get(p, "graph")), b.manifest.graphs[g].name) != 0)
+                continue;
+            uint64_t moved = figure(points, i, "read") + figure(points, i, "write");
+            if (moved < least) least = moved, best = p;
+        }
+        assert_string_equal(json_string_value(json_object_get(best, "attention")),
+                            sw_attention_form_name(b.manifest.graphs[g].attention));
+    }
+    sw_bundle_close(&b);
+    json_decref(points);
+}
+
 int main(void) {
     if (access(QNN "/libQnnHtp.so", R_OK) != 0) {
         print_message("skipped: Qualcomm's library isn't in " QNN "\n");
@@ -150,6 +183,7 @@ int main(void) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_those_of_compile),
+        cmocka_unit_test(tune_takes_the_least),
         cmocka_unit_test(a_run_goes_on),
         cmocka_unit_test(a_slurm_task_and_a_merge),
         cmocka_unit_test(a_damaged_cache),
