@@ -19,6 +19,10 @@ static bool same_file(const char *a, const char *b) {
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+static bool builds(const sw_options *o) {
+    return o->command == SW_CMD_COMPILE || o->command == SW_CMD_LLAMA;
+}
+
 static uint32_t list_inputs(const sw_options *o, named_file out[MOST_INPUTS]) {
     const named_file all[] = {{"model", o->model},   {"calib_text", o->calib_text},
                               {"text", o->text},     {"tasks", o->tasks},
@@ -53,12 +57,11 @@ static sw_code check_bundle(const sw_options *o, const named_file *output, sw_ar
     char *text;
     size_t size;
     sw_manifest m = {0};
-    bool builds = o->command == SW_CMD_COMPILE || o->command == SW_CMD_LLAMA;
     bool ours = sw_file_read(path, SW_MANIFEST_MAX_BYTES, arena, &text, &size, NULL) == SW_OK &&
                 sw_manifest_read(&m, arena, path, text, size, NULL) == SW_OK;
     bool is_part = strcmp(name, SW_MANIFEST_NAME) == 0 &&
-                   (ours || (builds && (same_file(folder, o->artifact) ||
-                                        strncmp(output->path, o->artifact, strlen(o->artifact)) == 0)));
+                   (ours || (builds(o) && (same_file(folder, o->artifact) ||
+                                           strncmp(output->path, o->artifact, strlen(o->artifact)) == 0)));
     for (uint32_t i = 0; ours && i < m.n_parts; i++) is_part = is_part || strcmp(name, m.parts[i].path) == 0;
     if (!is_part) return SW_OK;
     return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: %s is a part of a bundle: wanted another file",
@@ -69,13 +72,16 @@ static sw_code check_bundle(const sw_options *o, const named_file *output, sw_ar
 static bool is_in_new_artifact(const sw_options *o, const char *path) {
     size_t n = strlen(o->artifact);
     struct stat st;
-    return (o->command == SW_CMD_COMPILE || o->command == SW_CMD_LLAMA) &&
-           strncmp(path, o->artifact, n) == 0 && (path[n] == '/' || (n > 0 && path[n - 1] == '/')) &&
+    return builds(o) && strncmp(path, o->artifact, n) == 0 &&
+           (path[n] == '/' || (n > 0 && path[n - 1] == '/')) &&
            strchr(path + n + (path[n] == '/'), '/') == NULL && stat(o->artifact, &st) != 0 && errno == ENOENT;
 }
 
 static sw_code check_one(const sw_options *o, const named_file *output, sw_arena *arena, sw_error *err) {
     sw_file_writer w;
+    if (output->path[strlen(output->path) - 1] == '/' || (builds(o) && same_file(output->path, o->artifact)))
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: %s is a folder's name: wanted a file's",
+                       output->option, output->path);
     SW_TRY(check_inputs(o, output, err));
     SW_TRY(check_bundle(o, output, arena, err));
     if (is_in_new_artifact(o, output->path)) return SW_OK;

@@ -342,6 +342,10 @@ static void outputs_spare_inputs(void **state) {
     REFUSED(2, "part of a bundle", "logits", "--model", gguf, "--ids", "1", "--out", manifest);
     REFUSED(2, "part of a bundle", "compile", "-m", "SM8750", "--model", gguf, "--artifact",
             in_folder("never"), "--report", in_folder("never/manifest.json"));
+    REFUSED(2, "a folder's name", "compile", "-m", "SM8750", "--model", gguf, "--artifact",
+            in_folder("never"), "--report", in_folder("never"));
+    REFUSED(2, "a folder's name", "compile", "-m", "SM8750", "--model", gguf, "--artifact",
+            in_folder("never"), "--report", in_folder("never/"));
     REFUSED(2, "wanted two files", "generate", bundle, "--prompt", "a", "--stats", both, "--trace", both);
     REFUSED(1, "is a folder", "generate", bundle, "--prompt", "a", "--stats", folder);
     REFUSED(1, "is a folder", "compile", "-m", "SM8750", "--model", gguf, "--report", folder);
