@@ -84,10 +84,11 @@ static void print_spills(const sw_planned *p, const sw_target *t, FILE *stream) 
     for (uint32_t i = 0; i < p->plan.n_kinds; i++) { /* shards are alike */
         const sw_plan_graph *g = &p->plan.graphs[i];
         double share = (double)g->activation_bytes / vtcm;
-        fprintf(stream, "%s: activations of %.1f %% of %u MB of VTCM: %s\n", g->name, 100 * share, t->vtcm_mb,
-                share > SW_VTCM_SHARE_OF_ACTIVATIONS
-                    ? "expect spills; --tune, --attention per_head or a shorter --prefill_ar_len may avoid them"
-                    : "spills are unlikely");
+        fprintf(
+            stream, "%s: activations of %.1f %% of %u MB of VTCM: %s\n", g->name, 100 * share, t->vtcm_mb,
+            share > SW_VTCM_SHARE_OF_ACTIVATIONS
+                ? "expect spills; --tune, --attention per_head or a shorter --prefill_ar_len may avoid them"
+                : "spills are unlikely");
     }
 }
 
