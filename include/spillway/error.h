@@ -1,7 +1,9 @@
 /* error.h: errors are values. A function that can fail returns an sw_code that must be looked at, and puts
- * one sentence into an sw_error that the caller owns: no allocation, nothing to free, fits across threads. */
+ * one sentence into an sw_error that the caller owns: nothing to free, fits across threads. */
 #ifndef SPILLWAY_ERROR_H
 #define SPILLWAY_ERROR_H
+
+#include <stdarg.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,8 +50,9 @@ const char *sw_code_text(sw_code code);
 #endif
 
 /* Fills *err (may be NULL) and returns code. Control characters in the sentence are shown as \xNN, so that
- * text from a file can't write to a terminal. */
+ * text from a file can't write to a terminal. One that is too long loses the middles of its longest words. */
 sw_code sw_fail(sw_error *err, sw_code code, const char *format, ...) SW_PRINTF(3, 4);
+sw_code sw_vfail(sw_error *err, sw_code code, const char *format, va_list args) SW_PRINTF(3, 0);
 
 /* Puts "text: " before the sentence that is there; for context on the way up. Returns err->code. */
 sw_code sw_error_prefix(sw_error *err, const char *format, ...) SW_PRINTF(2, 3);

@@ -16,13 +16,14 @@ static size_t append_path(const sw_json *at, char *out, size_t capacity) {
 }
 
 sw_code sw_json_fail(const sw_json *at, sw_error *err, const char *format, ...) {
-    char path[256], sentence[SW_ERROR_MESSAGE_BYTES];
+    char path[256];
     append_path(at, path, sizeof path);
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    sw_vfail(err, SW_BAD_DATA, format, args);
     va_end(args);
-    return SW_FAIL(err, SW_BAD_DATA, "%s: %s: %s", at->file, path, sentence);
+    sw_error_prefix(err, "%s: %s", at->file, path);
+    return SW_BAD_DATA;
 }
 
 static const char *type_name(const json_t *value) {

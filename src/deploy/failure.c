@@ -82,16 +82,16 @@ const sw_adb_failure *sw_adb_failure_find(const char *text) {
 }
 
 sw_code sw_adb_fail(sw_error *err, const char *text, const char *format, ...) {
-    char doing[300];
+    sw_error doing;
     va_list args;
     va_start(args, format);
-    vsnprintf(doing, sizeof doing, format, args);
+    sw_vfail(&doing, SW_IO, format, args);
     va_end(args);
     const sw_adb_failure *row = sw_adb_failure_find(text);
     const char *end = NULL, *line = find_line(text, row, &end);
     if (line == NULL)
-        return sw_fail(err, SW_IO, "%s: no reason was given; try `adb shell true` by hand", doing);
+        return sw_fail(err, SW_IO, "%s: no reason was given; try `adb shell true` by hand", doing.message);
     int size = end - line < 300 ? (int)(end - line) : 300;
-    if (row == NULL) return sw_fail(err, SW_IO, "%s: \"%.*s\"", doing, size, line);
-    return sw_fail(err, SW_IO, "%s: %s; %s (\"%.*s\")", doing, row->means, row->next, size, line);
+    if (row == NULL) return sw_fail(err, SW_IO, "%s: \"%.*s\"", doing.message, size, line);
+    return sw_fail(err, SW_IO, "%s: %s; %s (\"%.*s\")", doing.message, row->means, row->next, size, line);
 }

@@ -66,16 +66,16 @@ typedef struct parser {
 /* "FILE: byte AT: KIND N `NAME`: what". */
 SW_PRINTF(4, 5)
 static sw_code fail(const parser *p, sw_code code, uint64_t at, const char *format, ...) {
-    char text[SW_ERROR_MESSAGE_BYTES / 2];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    sw_vfail(p->err, code, format, args);
     va_end(args);
     if (p->name.size == 0)
-        return SW_FAIL(p->err, code, "%s: byte %" PRIu64 ": %s %" PRIu64 ": %s", p->gguf->path, at, p->kind,
-                       p->index, text);
-    return SW_FAIL(p->err, code, "%s: byte %" PRIu64 ": %s %" PRIu64 " `%.*s`: %s", p->gguf->path, at,
-                   p->kind, p->index, SW_GGUF_SHOWN(p->name), text);
+        sw_error_prefix(p->err, "%s: byte %" PRIu64 ": %s %" PRIu64, p->gguf->path, at, p->kind, p->index);
+    else
+        sw_error_prefix(p->err, "%s: byte %" PRIu64 ": %s %" PRIu64 " `%.*s`", p->gguf->path, at, p->kind,
+                        p->index, SW_GGUF_SHOWN(p->name));
+    return code;
 }
 
 static sw_code cut_off(const parser *p) {

@@ -72,12 +72,12 @@ typedef struct loader {
 
 SW_PRINTF(3, 4)
 static sw_code load_fail(const loader *l, sw_code code, const char *format, ...) {
-    char text[SW_ERROR_MESSAGE_BYTES / 2];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    sw_vfail(l->err, code, format, args);
     va_end(args);
-    return SW_FAIL(l->err, code, "%s: %s", l->path, text);
+    sw_error_prefix(l->err, "%s", l->path);
+    return code;
 }
 
 /* A string that may be shown: UTF-8 without control characters, at most capacity - 1 bytes. */

@@ -22,10 +22,11 @@ const sw_qnn_error_info *sw_qnn_error_find(uint64_t handle) {
 }
 
 sw_code sw_qnn_fail(sw_error *err, uint64_t handle, const char *format, ...) {
-    char tried[400], said[sizeof((sw_qnn_capture *)0)->reasons + 64] = "";
+    char said[sizeof((sw_qnn_capture *)0)->reasons + 64] = "";
+    sw_error tried;
     va_list args;
     va_start(args, format);
-    vsnprintf(tried, sizeof tried, format, args);
+    sw_vfail(&tried, SW_LIBRARY, format, args);
     va_end(args);
 
     sw_qnn_capture capture;
@@ -38,10 +39,10 @@ sw_code sw_qnn_fail(sw_error *err, uint64_t handle, const char *format, ...) {
 
     const sw_qnn_error_info *info = sw_qnn_error_find(handle);
     if (info == NULL)
-        return sw_fail(err, SW_LIBRARY, "%s: unknown QNN error %" PRIu64 " (0x%" PRIx64 ")%s", tried, handle,
-                       handle, said);
+        return sw_fail(err, SW_LIBRARY, "%s: unknown QNN error %" PRIu64 " (0x%" PRIx64 ")%s", tried.message,
+                       handle, handle, said);
     const sw_qnn_hint *hint = capture.hint; /* a line tells more than the number */
-    return sw_fail(err, SW_LIBRARY, "%s: QNN error %u (%s)%s; likely: %s; next: %s", tried, info->number,
-                   info->name, said, hint != NULL ? hint->reason : info->reason,
+    return sw_fail(err, SW_LIBRARY, "%s: QNN error %u (%s)%s; likely: %s; next: %s", tried.message,
+                   info->number, info->name, said, hint != NULL ? hint->reason : info->reason,
                    hint != NULL ? hint->next : info->next);
 }

@@ -28,7 +28,7 @@ static bool is_file(const char *path) {
 static sw_code join(char out[PATH_MAX], const char *folder, const char *name, sw_error *err) {
     int n = snprintf(out, PATH_MAX, "%s/%s", folder, name);
     if (n >= 0 && n < PATH_MAX) return SW_OK;
-    return SW_FAIL(err, SW_INVALID_ARGUMENT, "%.100s...: a path longer than %d bytes", folder, PATH_MAX - 1);
+    return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: a path longer than %d bytes", folder, PATH_MAX - 1);
 }
 
 /* A folder or the library itself, as the user named it. */

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -76,11 +77,41 @@ static void long_texts_are_cut_between_characters(void **state) {
     memset(text, 'p', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     assert_int_equal(sw_error_prefix(&err, "%s", text), SW_BAD_DATA);
+    assert_non_null(strstr(err.message, "pp...pp"));
     assert_non_null(strstr(err.message, "pp: the sentence"));
     /* All escapes: 1024 bytes in, four times as many out. */
     memset(text, '\x1b', sizeof text - 1);
     sw_fail(&err, SW_BAD_DATA, "%s", text);
     assert_in_range(strnlen(err.message, sizeof err.message), 1, SW_ERROR_MESSAGE_BYTES - 1);
+}
+
+/* What was wrong stands behind the path or value it was wrong with, however long that is. */
+static void long_words_leave_the_reason(void **state) {
+    (void)state;
+    enum { LONG = 200000 };
+    char *text = malloc(LONG + 1);
+    assert_non_null(text);
+    static const char *const fills[] = {"p", "\xf0\x9f\x98\x80", "\xff", "\x1b"};
+    for (size_t f = 0; f < sizeof fills / sizeof *fills; f++) {
+        const size_t n = strlen(fills[f]);
+        for (size_t i = 0; i + n <= LONG; i += n) memcpy(text + i, fills[f], n);
+        text[LONG] = '\0';
+        for (size_t length = 900 / n * n; length <= LONG; length = (length + length / 5) / n * n) {
+            sw_error err;
+            sw_fail(&err, SW_IO, "%.*s: can't rename to %.*s: %s", (int)length, text, (int)length, text,
+                    "File name too long");
+            assert_non_null(strstr(err.message, ": can't rename to "));
+            assert_non_null(strstr(err.message, ": File name too long"));
+            assert_non_null(strstr(err.message, "..."));
+            assert_true(sw_utf8_valid(err.message, strlen(err.message), NULL));
+            assert_in_range(strlen(err.message), 400, SW_ERROR_MESSAGE_BYTES - 1);
+            sw_fail(&err, SW_IO, "can't open it");
+            sw_error_prefix(&err, "--model %.*s", (int)length, text);
+            assert_memory_equal(err.message, "--model ", 8);
+            assert_string_equal(err.message + strlen(err.message) - 15, ": can't open it");
+        }
+    }
+    free(text);
 }
 
 static void every_code_has_a_text(void **state) {
@@ -97,6 +128,7 @@ int main(void) {
         cmocka_unit_test(what_could_steer_a_terminal_is_escaped),
         cmocka_unit_test(a_prefix_gives_context),
         cmocka_unit_test(long_texts_are_cut_between_characters),
+        cmocka_unit_test(long_words_leave_the_reason),
         cmocka_unit_test(every_code_has_a_text),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);
