@@ -71,3 +71,9 @@ bool sw_utf8_valid(const char *text, size_t size, size_t *bad) {
     }
     return true;
 }
+
+size_t sw_utf8_size(const char *text) {
+    unsigned char c = (unsigned char)*text;
+    size_t size = strnlen(text, c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0x80 ? 2 : 1);
+    return size > 0 && sw_utf8_valid(text, size, NULL) ? size : 0;
+}

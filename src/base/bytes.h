@@ -48,4 +48,7 @@ bool sw_cursor_u64(sw_cursor *c, uint64_t *out);
  */
 bool sw_utf8_valid(const char *text, size_t size, size_t *bad);
 
+/* Bytes of the character at text, which ends with a zero byte; 0 where it is no UTF-8, or the end. */
+size_t sw_utf8_size(const char *text);
+
 #endif

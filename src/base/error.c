@@ -21,9 +21,7 @@ const char *sw_code_text(sw_code code) {
 static size_t visible_bytes(const char *text) {
     unsigned char c = (unsigned char)text[0];
     if (c < 0x80) return c >= 0x20 && c != 0x7f;
-    size_t size = strnlen(text, c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2);
-    if (!sw_utf8_valid(text, size, NULL)) return 0;
-    return c == 0xc2 && (unsigned char)text[1] < 0xa0 ? 0 : size;
+    return c == 0xc2 && (unsigned char)text[1] < 0xa0 ? 0 : sw_utf8_size(text);
 }
 
 static bool inside_character(char c) {

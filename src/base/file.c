@@ -219,10 +219,11 @@ sw_code sw_file_writer_write(sw_file_writer *w, const void *data, size_t size, s
 
 sw_code sw_file_writer_commit(sw_file_writer *w, sw_error *err) {
     sw_code code = SW_OK;
-    if (ferror(w->stream)) /* an earlier fprintf or fwrite on the stream, which the caller didn't look at */
-        code = SW_FAIL(err, SW_IO, "%s: a write failed", w->path);
-    else if (fflush(w->stream) != 0 || fsync(fileno(w->stream)) != 0)
-        code = SW_FAIL(err, SW_IO, "%s: can't write: %s", w->path, strerror(errno));
+    bool failed = ferror(w->stream) != 0; /* an earlier fprintf, which the caller didn't look at: again */
+    errno = 0;
+    if (fflush(w->stream) != 0 || fsync(fileno(w->stream)) != 0 || failed)
+        code = SW_FAIL(err, SW_IO, "%s: can't write: %s", w->path,
+                       errno != 0 ? strerror(errno) : "a part of it was lost");
     if (fclose(w->stream) != 0 && code == SW_OK)
         code = SW_FAIL(err, SW_IO, "%s: can't close: %s", w->path, strerror(errno));
     w->stream = NULL;

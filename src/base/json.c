@@ -3,7 +3,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/bytes.h"
 
 /* Appends "$.key[3]..." of a place to out; returns the new length. Long paths lose their end. */
 static size_t append_path(const sw_json *at, char *out, size_t capacity) {
@@ -24,6 +27,12 @@ sw_code sw_json_fail(const sw_json *at, sw_error *err, const char *format, ...) 
     va_end(args);
     sw_error_prefix(err, "%s: %s", at->file, path);
     return SW_BAD_DATA;
+}
+
+static sw_code fail_of_key(const sw_json *at, sw_error *err, const char *key, bool unknown) {
+    const char *more = at->other_keys;
+    return sw_json_fail(at, err, unknown ? "unknown key `%.64s`%s%s" : "key `%.64s` is missing%s%s", key,
+                        more != NULL ? "; " : "", more != NULL ? more : "");
 }
 
 static const char *type_name(const json_t *value) {
@@ -117,24 +126,31 @@ sw_code sw_json_only_keys(const sw_json *at, const char *const *known, sw_error 
         const char *key = json_object_iter_key(i);
         size_t k = 0;
         while (known[k] != NULL && strcmp(known[k], key) != 0) k++;
-        if (known[k] == NULL) return sw_json_fail(at, err, "unknown key `%.64s`", key);
+        if (known[k] == NULL) return fail_of_key(at, err, key, true);
     }
     return SW_OK;
 }
 
 sw_json sw_json_find(const sw_json *at, const char *key) {
-    return (sw_json){.value = json_object_get(at->value, key), .parent = at, .key = key, .file = at->file};
+    return (sw_json){.value = json_object_get(at->value, key),
+                     .parent = at,
+                     .key = key,
+                     .file = at->file,
+                     .other_keys = at->other_keys};
 }
 
 sw_code sw_json_get(const sw_json *at, const char *key, sw_json *out, sw_error *err) {
     SW_TRY(sw_json_object(at, err));
     *out = sw_json_find(at, key);
-    return out->value != NULL ? SW_OK : sw_json_fail(at, err, "key `%s` is missing", key);
+    return out->value != NULL ? SW_OK : fail_of_key(at, err, key, false);
 }
 
 sw_json sw_json_element(const sw_json *array, size_t index) {
-    return (sw_json){
-        .value = json_array_get(array->value, index), .parent = array, .index = index, .file = array->file};
+    return (sw_json){.value = json_array_get(array->value, index),
+                     .parent = array,
+                     .index = index,
+                     .file = array->file,
+                     .other_keys = array->other_keys};
 }
 
 sw_code sw_json_text(const sw_json *at, bool allow_empty, size_t most, const char **out, sw_error *err) {
@@ -186,4 +202,24 @@ sw_code sw_json_bool(const sw_json *at, bool *out, sw_error *err) {
         return sw_json_fail(at, err, "is %s, wanted true or false", type_name(at->value));
     *out = json_is_true(at->value);
     return SW_OK;
+}
+
+json_t *sw_json_of_bytes(const char *text) {
+    json_t *plain = json_string(text);
+    if (plain != NULL) return plain;
+    char *out = malloc(4 * strlen(text) + 1);
+    if (out == NULL) return NULL;
+    size_t n = 0;
+    while (*text != '\0') {
+        size_t size = sw_utf8_size(text);
+        if (size > 0)
+            memcpy(out + n, text, size);
+        else
+            snprintf(out + n, 5, "\\x%02x", (unsigned)(unsigned char)*text);
+        n += size > 0 ? size : 4;
+        text += size > 0 ? size : 1;
+    }
+    json_t *string = json_stringn(out, n);
+    free(out);
+    return string;
 }

@@ -17,6 +17,7 @@ typedef struct sw_json {
     const char *key;              /* in an object; NULL in an array */
     size_t index;                 /* in an array */
     const char *file;             /* for messages */
+    const char *other_keys; /* what is said of missing and unknown keys beside their names; NULL: no more */
 } sw_json;
 
 /* Parses text: one value, UTF-8, no key twice, no integer beyond int64, not nested deeper than jansson's
@@ -25,6 +26,9 @@ typedef struct sw_json {
 sw_code sw_json_parse(sw_json *out, const char *file, const char *text, size_t size,
                       sw_error *err) SW_MUST_CHECK;
 void sw_json_free(sw_json *document); /* an empty one is allowed */
+
+/* other_keys of a document that this program wrote. */
+#define SW_JSON_OTHER_VERSION "made by another version of spillway: compile the model again"
 
 /* Fills err with "file: path: sentence"; returns SW_BAD_DATA. */
 sw_code sw_json_fail(const sw_json *at, sw_error *err, const char *format, ...) SW_PRINTF(3, 4);
@@ -56,5 +60,9 @@ sw_code sw_json_u32(const sw_json *at, uint32_t least, uint32_t most, uint32_t *
                     sw_error *err) SW_MUST_CHECK;
 sw_code sw_json_f64(const sw_json *at, double *out, sw_error *err) SW_MUST_CHECK;
 sw_code sw_json_bool(const sw_json *at, bool *out, sw_error *err) SW_MUST_CHECK;
+
+/* A JSON string of any bytes, file names among them: what is no UTF-8 stands as \xNN, as in error lines. Own
+ * it; NULL without memory. */
+json_t *sw_json_of_bytes(const char *text);
 
 #endif

@@ -296,7 +296,7 @@ static sw_code read_calibration(reader *r, const sw_json *document) {
     return r->m->calibration != NULL ? SW_OK : no_memory(r, &at);
 }
 
-static sw_code read_document(reader *r, const sw_json *document) {
+static sw_code read_document(reader *r, sw_json *document) {
     static const char *const keys[] = {"format",      "version",         "tool_version",
                                        "model",       "recipe",          "kv_type",
                                        "soc_name",    "soc_id",          "htp_arch",
@@ -315,8 +315,10 @@ static sw_code read_document(reader *r, const sw_json *document) {
     SW_TRY(sw_json_get(document, "version", &at, r->err));
     SW_TRY(sw_json_i64(&at, INT64_MIN, INT64_MAX, &version, r->err));
     if (version != SW_MANIFEST_VERSION)
-        return SW_FAIL(r->err, SW_UNSUPPORTED, "%s: $.version: is %lld, this build reads %d", document->file,
+        return SW_FAIL(r->err, SW_UNSUPPORTED,
+                       "%s: $.version: is %lld, this build reads %d: compile the model again", document->file,
                        (long long)version, SW_MANIFEST_VERSION);
+    document->other_keys = SW_JSON_OTHER_VERSION;
     SW_TRY(sw_json_only_keys(document, keys, r->err));
     SW_TRY(read_model(r, document));
     SW_TRY(read_target(r, document));

@@ -134,7 +134,7 @@ json_t *sw_binary_report_json(const sw_binary_source *source, const sw_binary_in
         "context_blob_bytes", (json_int_t)info->blob_bytes, "soc", soc != NULL ? soc->name : NULL);
     set_count(o, "soc_id", info->soc_model != 0, info->soc_model);
     set_count(o, "htp_arch", info->htp_arch != 0, info->htp_arch);
-    if (source->methods != NULL) json_object_set_new(o, "methods", json_string(source->methods));
+    if (source->methods != NULL) json_object_set_new(o, "methods", sw_json_of_bytes(source->methods));
     json_object_set_new(o, "graphs", graphs);
     return o;
 }

@@ -50,9 +50,11 @@ static const char *runner_folder(const sw_options *o) {
 
 /* bundle NULL: only checks. */
 static sw_code deploy(const sw_options *o, sw_bundle *bundle, uint32_t htp_arch, sw_error *err) {
-    if (strcmp(o->run_on, "htp-emulator") == 0)
+    if (o->run_on_given && strncmp(o->run_on, "adb", 3) != 0)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                       "--run_on htp-emulator runs here, -s and -H run on a device: wanted one of them");
+                       "--run_on %s runs here, -s and -H run on a device: wanted one of them, or --run_on "
+                       "adb%s",
+                       o->run_on, strcmp(o->run_on, "cpu") == 0 ? "-cpu" : "");
     sw_arena arena = SW_ARENA_EMPTY;
     const char *words[24];
     const char *const *fetched = NULL;

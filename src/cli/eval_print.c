@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "cli/eval.h"
 
 static void print_text(const sw_eval *e) {
@@ -81,13 +82,12 @@ static sw_code print_json(const sw_eval *e, sw_error *err) {
     for (uint32_t i = 0; i < e->n_recipes; i++)
         json_array_append_new(recipes, recipe_json(e, &e->recipes[i]));
     json_t *all =
-        json_pack("{s:s, s:i, s:i, s:i, s:i, s:o}", "model", e->checkpoint.path, "context", (int)e->context,
-                  "windows", (int)e->n_windows, "first_position", (int)sw_score_first(e->context), "tasks",
-                  (int)e->tasks.count, "recipes", recipes);
+        json_pack("{s:o, s:i, s:i, s:i, s:i, s:o}", "model", sw_json_of_bytes(e->checkpoint.path), "context",
+                  (int)e->context, "windows", (int)e->n_windows, "first_position",
+                  (int)sw_score_first(e->context), "tasks", (int)e->tasks.count, "recipes", recipes);
     char *text = all != NULL ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(10)) : NULL;
     json_decref(all);
-    if (text == NULL)
-        return SW_FAIL(err, SW_NO_MEMORY, "can't print JSON: out of memory, or a path isn't UTF-8");
+    if (text == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     puts(text);
     free(text);
     return SW_OK;

@@ -137,7 +137,7 @@ static sw_code print_holder_json(const holder *h, sw_error *err) {
     if (h->is_pte) {
         json_t *methods = json_array();
         for (uint32_t i = 0; i < h->pte.n_methods; i++)
-            json_array_append_new(methods, json_string(h->pte.methods[i]));
+            json_array_append_new(methods, sw_json_of_bytes(h->pte.methods[i]));
         json_object_set_new(o, "program_bytes", json_integer((json_int_t)h->pte.program_bytes));
         json_object_set_new(o, "segment_bytes", json_integer((json_int_t)h->pte.segment_bytes));
         json_object_set_new(o, "methods", methods);

@@ -48,8 +48,11 @@ int sw_cli_main(int argc, char **argv) {
     sw_code code = sw_file_fill_standard_descriptors(&err);
     if (code == SW_OK) code = sw_qnn_protect_stdout(&err);
     if (code == SW_OK) code = run(argc, argv, &err);
-    if (fflush(stdout) != 0 && code == SW_OK)
-        code = SW_FAIL(&err, SW_IO, "stdout: can't write: %s", strerror(errno));
+    bool lost = ferror(stdout) != 0;
+    errno = 0;
+    if ((fflush(stdout) != 0 || lost) && code == SW_OK)
+        code = SW_FAIL(&err, SW_IO, "stdout: can't write: %s",
+                       errno != 0 ? strerror(errno) : "a part of the output was lost");
     if (code == SW_OK) return 0;
     sw_log(SW_LOG_ERROR, "%s", err.message);
     return code == SW_INVALID_ARGUMENT ? 2 : 1;

@@ -369,7 +369,6 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
                             .attention = "auto",
                             .logits = "all",
                             .artifact = "spillway_out",
-                            .run_on = "cpu",
                             .perf = "burst",
                             .max_seq_len = 512,
                             .prefill_ar_len = 32,
@@ -429,6 +428,8 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
         while ((o->type == TEXTS || o->type == FOLDERS) && !attached && i + 1 < argc && argv[i + 1][0] != '-')
             SW_TRY(set_value(options, o, argv[++i], err));
     }
+    options->run_on_given = options->run_on != NULL;
+    if (!options->run_on_given) options->run_on = "cpu";
     if (options->top_p <= 0) /* the list's ranges have both ends in them; here also what a float makes 0 */
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--top_p: is 0, wanted a number above 0 and up to 1");
     if (!options->help && command->operand[0] != '\0' && options->operand == NULL)

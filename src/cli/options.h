@@ -48,6 +48,7 @@ typedef struct sw_options {
     /* What is run. */
     const char *prompts[SW_MAX_PROMPTS], *system_prompt, *pre_gen_bundle, *run_on;
     const char *system_prompt_file, *stats, *trace;
+    bool run_on_given;
     bool prompt_is_file[SW_MAX_PROMPTS]; /* until prompt_files.c has read it */
     uint32_t n_prompts;
     const char *perf, *force_slc; /* of the HTP */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "cli/plan.h"
 
 static double mb(uint64_t bytes) {
@@ -178,11 +179,11 @@ sw_code sw_planned_print_json(const sw_planned *p, const sw_target *t, FILE *str
         json_array_append_new(graphs, graph_to_json(&m->graphs[i]));
     for (uint32_t i = 0; i < m->n_shards; i++) json_array_append_new(shards, shard_to_json(&m->shards[i]));
     json_t *document = json_pack(
-        "{s:s, s:s, s:s, s:I, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model",
-        p->model, "recipe", t->recipe.name, "kv_type", sw_dtype_name(t->recipe.kv), "context_len",
-        (json_int_t)t->context_len, "parameters", number(p->parameters), "soc", memory_to_json(p, t),
-        "weight_sharing", m->weight_sharing, "graphs", graphs, "shards", shards, "context_bytes",
-        number(m->context_bytes), "largest_context_bytes", number(m->largest_context_bytes),
+        "{s:o, s:s, s:s, s:I, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model",
+        sw_json_of_bytes(p->model), "recipe", t->recipe.name, "kv_type", sw_dtype_name(t->recipe.kv),
+        "context_len", (json_int_t)t->context_len, "parameters", number(p->parameters), "soc",
+        memory_to_json(p, t), "weight_sharing", m->weight_sharing, "graphs", graphs, "shards", shards,
+        "context_bytes", number(m->context_bytes), "largest_context_bytes", number(m->largest_context_bytes),
         "context_limit_bytes", number(SW_CONTEXT_LIMIT_BYTES), "least_shards",
         p->least_shards > 0 ? number(p->least_shards) : json_null(), "kv_cache_bytes",
         number(m->kv_cache_bytes), "other_io_bytes", number(m->other_io_bytes), "embedding_bytes",
@@ -190,8 +191,7 @@ sw_code sw_planned_print_json(const sw_planned *p, const sw_target *t, FILE *str
         "decode_tokens_per_second", interval_to_json(&m->decode_tokens));
     char *text = document != NULL ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(document);
-    if (text == NULL)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT, "the plan holds a name that is not UTF-8, or out of memory");
+    if (text == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     fprintf(stream, "%s\n", text);
     free(text);
     return SW_OK;

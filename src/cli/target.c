@@ -34,6 +34,11 @@ sw_code sw_cli_target(const sw_options *o, sw_arena *arena, const sw_soc **out, 
         SW_TRY(sw_soc_get(o->soc, out, err));
         return SW_OK;
     }
+    enum { MOST_NAME_BYTES = 64 }; /* as a manifest takes it */
+    if (o->soc != NULL) SW_TRY(sw_options_check_name("soc_model", o->soc, err));
+    if (o->soc != NULL && strlen(o->soc) > MOST_NAME_BYTES)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--soc_model: `%s`: wanted a name of at most %d bytes",
+                       o->soc, MOST_NAME_BYTES);
     if (o->htp_arch == 0 || o->vtcm_mb == 0)
         return SW_FAIL(
             err, SW_INVALID_ARGUMENT,

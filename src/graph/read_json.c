@@ -379,7 +379,7 @@ static sw_code read_graphs(reader *r, const sw_json *document) {
     return SW_OK;
 }
 
-static sw_code read_document(reader *r, const sw_json *document) {
+static sw_code read_document(reader *r, sw_json *document) {
     static const char *const keys[] = {"format",    "version",   "hparams", "context_len", "shards",
                                        "embedding", "constants", "graphs",  NULL};
     sw_decoder *d = r->decoder;
@@ -393,8 +393,10 @@ static sw_code read_document(reader *r, const sw_json *document) {
     SW_TRY(sw_json_get(document, "version", &at, r->err));
     SW_TRY(sw_json_i64(&at, INT64_MIN, INT64_MAX, &version, r->err));
     if (version != SW_GRAPH_JSON_VERSION)
-        return SW_FAIL(r->err, SW_UNSUPPORTED, "%s: $.version: is %lld, this build reads %d", document->file,
+        return SW_FAIL(r->err, SW_UNSUPPORTED,
+                       "%s: $.version: is %lld, this build reads %d: compile the model again", document->file,
                        (long long)version, SW_GRAPH_JSON_VERSION);
+    document->other_keys = SW_JSON_OTHER_VERSION;
     SW_TRY(sw_json_only_keys(document, keys, r->err));
     SW_TRY(sw_json_get(document, "hparams", &at, r->err));
     SW_TRY(sw_hparams_from_json(&d->hparams, &at, r->err));

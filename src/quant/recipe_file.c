@@ -203,13 +203,32 @@ static sw_code read_rules(const reader *r, const sw_json *at) {
     return SW_OK;
 }
 
-/* kv_bits of the command line stand above the file's. */
-static sw_code check_kv(const reader *r, const sw_json *document, unsigned kv_bits) {
+static bool kv_is_legal(const sw_recipe *r) {
+    return r->kv == r->activation || (r->activation == SW_U16 && r->kv == SW_U8);
+}
+
+/* kv_bits of the command line stand above the base's, not above what the file itself says. */
+static sw_code set_kv(const reader *r, const sw_json *document, unsigned kv_bits) {
     sw_recipe *recipe = r->recipe;
-    if (kv_bits == 8) recipe->kv = SW_U8;
-    if (kv_bits == 16) recipe->kv = recipe->activation == SW_F16 ? SW_F16 : SW_U16;
-    bool legal = recipe->kv == recipe->activation || (recipe->activation == SW_U16 && recipe->kv == SW_U8);
-    if (legal) return SW_OK;
+    const sw_json defaults = sw_json_find(document, "default");
+    const sw_dtype wide = recipe->activation == SW_F16 ? SW_F16 : SW_U16,
+                   wanted = kv_bits == 8 ? SW_U8 : wide;
+    if (kv_bits != 8 && kv_bits != 16)
+        return SW_FAIL(r->err, SW_INVALID_ARGUMENT, "--kv_bits: %u, wanted 8 or 16", kv_bits);
+    if (sw_json_find(&defaults, "kv").value != NULL && recipe->kv != wanted)
+        return SW_FAIL(r->err, SW_INVALID_ARGUMENT,
+                       "--kv_bits %u, but %s says that K and V are %s: wanted one of them", kv_bits,
+                       document->file, sw_dtype_name(recipe->kv));
+    recipe->kv = wanted;
+    if (kv_is_legal(recipe)) return SW_OK;
+    return SW_FAIL(r->err, SW_INVALID_ARGUMENT,
+                   "--kv_bits %u: %s has activations of %s, K and V can't be %s beside them", kv_bits,
+                   document->file, sw_dtype_name(recipe->activation), sw_dtype_name(wanted));
+}
+
+static sw_code check_kv(const reader *r, const sw_json *document) {
+    const sw_recipe *recipe = r->recipe;
+    if (kv_is_legal(recipe)) return SW_OK;
     return sw_json_fail(document, r->err, "activations of %s with a KV cache of %s: wanted %s%s",
                         sw_dtype_name(recipe->activation), sw_dtype_name(recipe->kv),
                         sw_dtype_name(recipe->activation), recipe->activation == SW_U16 ? " or u8" : "");
@@ -231,7 +250,8 @@ static sw_code read_document(const reader *r, const sw_json *document, unsigned 
     if (at.value != NULL) SW_TRY(read_default(r, &at));
     at = sw_json_find(document, "rules");
     if (at.value != NULL) SW_TRY(read_rules(r, &at));
-    return check_kv(r, document, kv_bits);
+    SW_TRY(check_kv(r, document));
+    return kv_bits != 0 ? set_kv(r, document, kv_bits) : SW_OK;
 }
 
 /* "folder/mine.json" -> "mine". A file's name is any bytes, a recipe's name is text in JSON: what can't stand

@@ -69,7 +69,8 @@ static sw_code read_vocab(const sw_json *vocab, vocabulary *v, size_t most, sw_e
     void *entry = json_object_iter((json_t *)vocab->value);
     for (; entry != NULL; entry = json_object_iter_next((json_t *)vocab->value, entry)) {
         const char *text = json_object_iter_key(entry);
-        sw_json place = {json_object_iter_value(entry), vocab, text, 0, vocab->file};
+        sw_json place = {
+            .value = json_object_iter_value(entry), .parent = vocab, .key = text, .file = vocab->file};
         size_t id = 0;
         SW_TRY(get_id(&place, most, &id, err));
         if (v->tokens[id].size > 0)

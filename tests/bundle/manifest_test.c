@@ -83,7 +83,8 @@ static void manifest_mutations_are_refused(void **state) {
     } cases[] = {
         {"\"spillway-bundle\"", "\"pip\"", "$.format: is `pip`, wanted `spillway-bundle`"},
         {"\"version\": 1", "\"version\": 2", "$.version: is 2, this build reads 1"},
-        {"\"version\": 1", "\"version\": 1, \"new\": 1", "$: unknown key `new`"},
+        {"\"version\": 1", "\"version\": 1, \"new\": 1",
+         "$: unknown key `new`; made by another version of spillway: compile the model again"},
         {"\"kv_type\": \"u8\"", "\"kv_type\": \"u16\"",
          "kv_type is u16, but `layer_0.v_new` of prefill_forward is u8"},
         {"\"kv_type\": \"u8\"", "\"kv_type\": \"u7\"", "$.kv_type: is `u7`, wanted"},

@@ -131,7 +131,7 @@ static const mutation mutations[] = {
     {"\"context_len\": 8", "\"context_len\": 0", "$.context_len: is 0, wanted 1 to", NULL},
     {"\"context_len\": 8", "\"context_len\": 8.5", "$.context_len: is a number with a fraction", NULL},
     {"\"context_len\": 8", "\"context_len\": 8, \"new\": 1", "$: unknown key `new`", NULL},
-    {"\"context_len\": 8,", "", "$: key `context_len` is missing", NULL},
+    {"\"context_len\": 8,", "", "$: key `context_len` is missing; made by another version", NULL},
     {"\"context_len\": 8", "\"context_len\": 9223372036854775808",
      "$.context_len: 9223372036854775808 is too", NULL},
     {"\"context_len\": 8", "\"context_len\": 8, \"context_len\": 8", "duplicate object key", NULL},

@@ -1,70 +1,22 @@
-/* docs/troubleshooting.md has every row of the list of QNN's errors, as it is. With SW_UPDATE_DOCS=1 in the
- * environment the table is written anew instead. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+/* docs/troubleshooting.md has every row of the list of QNN's errors, as it is. */
+#include "doc_table.h"
 #include "qnn/error.h"
 
-#define DOCUMENT SW_SOURCE_DIR "/docs/troubleshooting.md"
-#define BEGIN    "<!-- table of QNN's errors: begin -->\n"
-#define END      "<!-- table of QNN's errors: end -->\n"
-
-static char *read_document(void) {
-    FILE *f = fopen(DOCUMENT, "rb");
-    assert_non_null(f);
-    fseek(f, 0, SEEK_END);
-    size_t size = (size_t)ftell(f);
-    rewind(f);
-    char *text = calloc(1, size + 1);
-    assert_non_null(text);
-    assert_int_equal(fread(text, 1, size, f), size);
-    fclose(f);
-    return text;
-}
-
-static char *make_table(void) {
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    assert_non_null(f);
+static void put_table(FILE *f) {
     fputs("\n| number | name | likely | next |\n|---|---|---|---|\n", f);
     for (uint32_t number = 1; number < 65536; number++) {
         const sw_qnn_error_info *e = sw_qnn_error_find(number);
         if (e != NULL) fprintf(f, "| %u | `%s` | %s | %s |\n", number, e->name, e->reason, e->next);
     }
     fputs("\n", f);
-    fclose(f);
-    return text;
 }
 
 static void the_table_is_up_to_date(void **state) {
     (void)state;
-    char *document = read_document(), *table = make_table();
-    char *begin = strstr(document, BEGIN), *end = strstr(document, END);
-    assert_non_null(begin);
-    assert_non_null(end);
-    begin += strlen(BEGIN);
-    bool same = strlen(table) == (size_t)(end - begin) && memcmp(table, begin, strlen(table)) == 0;
-    if (!same && getenv("SW_UPDATE_DOCS") != NULL) {
-        FILE *f = fopen(DOCUMENT, "wb");
-        assert_non_null(f);
-        fprintf(f, "%.*s%s%s", (int)(begin - document), document, table, end);
-        assert_int_equal(fclose(f), 0);
-        same = true;
-    }
-    if (!same) fail_msg("%s: its table differs from src/qnn/errors.inc; SW_UPDATE_DOCS=1 mends it", DOCUMENT);
-    free(document);
-    free(table);
+    doc_table_check("table of QNN's errors", put_table, "src/qnn/errors.inc");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_table_is_up_to_date)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("error doc", tests, NULL, NULL);
 }
