@@ -102,9 +102,14 @@ static json_t *parts_to_json(const sw_manifest *m) {
 static json_t *to_json(const sw_manifest *m) {
     json_t *calibration =
         m->calibration != NULL ? json_loads(m->calibration, JSON_REJECT_DUPLICATES, NULL) : json_object();
+    json_t *tuning = m->tuning != NULL ? json_loads(m->tuning, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    if (m->tuning != NULL && tuning == NULL) {
+        json_decref(calibration);
+        return NULL;
+    }
     return json_pack(
         "{s:s, s:i, s:s, s:o, s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:s?, s:b, s:I, s:o, "
-        "s:I, s:f, s:I, s:o, s:o}",
+        "s:I, s:f, s:I, s:o, s:o*, s:o}",
         "format", SW_MANIFEST_FORMAT, "version", (int)SW_MANIFEST_VERSION, "tool_version", m->tool_version,
         "model", sw_hparams_to_json(&m->hparams), "recipe", m->recipe, "kv_type", sw_dtype_name(m->kv_type),
         "model_mode", mode_names[m->mode], "context_len", (json_int_t)m->context_len, "prefill_ar_len",
@@ -113,7 +118,8 @@ static json_t *to_json(const sw_manifest *m) {
         "qnn_build_id", m->qnn_build_id, "weight_sharing", m->weight_sharing, "shards",
         (json_int_t)m->n_shards, "graphs", graphs_to_json(m), "spill_fill_buffer_bytes",
         (json_int_t)m->spill_fill_buffer_bytes, "compile_seconds", m->compile_seconds, "peak_memory_bytes",
-        (json_int_t)m->peak_memory_bytes, "calibration", calibration, "parts", parts_to_json(m));
+        (json_int_t)m->peak_memory_bytes, "calibration", calibration, "tuning", tuning, "parts",
+        parts_to_json(m));
 }
 
 sw_code sw_manifest_write(const sw_manifest *m, sw_arena *arena, char **text, size_t *size, sw_error *err) {
@@ -125,7 +131,7 @@ sw_code sw_manifest_write(const sw_manifest *m, sw_arena *arena, char **text, si
     if (dump == NULL)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "the manifest holds text that is not UTF-8, a number that is not finite, or "
-                       "calibration figures that are no JSON object");
+                       "figures of calibration or tuning that are no JSON object");
     *text = sw_arena_printf(arena, "%s\n", dump);
     free(dump);
     if (*text == NULL) return SW_FAIL(err, SW_NO_MEMORY, "manifest: out of memory");

@@ -1,5 +1,5 @@
 /* manifest.h: manifest.json, what a bundle says of itself: "format": "spillway-bundle", "version": 1.
- * A plain struct with a writer and a reader; every key is needed and every unknown one refused. */
+ * A plain struct with a writer and a reader; every key but `tuning` is needed, and every unknown one refused. */
 #ifndef SW_BUNDLE_MANIFEST_H
 #define SW_BUNDLE_MANIFEST_H
 
@@ -85,6 +85,7 @@ typedef struct sw_manifest {
     double compile_seconds;           /* of the whole command up to here */
     uint64_t peak_memory_bytes;       /* of the compiling process */
     const char *calibration;          /* a JSON object, free in form; NULL for {} */
+    const char *tuning;               /* what compile --tune tried (cli/tune.h), free in form; NULL: nothing */
     sw_part *parts;
     uint32_t n_parts;
 } sw_manifest;

@@ -286,14 +286,15 @@ static sw_code read_target(reader *r, const sw_json *document) {
     return get_bool(r, document, "weight_sharing", &m->weight_sharing);
 }
 
-static sw_code read_calibration(reader *r, const sw_json *document) {
+/* An object that is carried along as text. */
+static sw_code get_free_form(reader *r, const sw_json *document, const char *key, const char **out) {
     sw_json at;
-    SW_TRY(sw_json_get(document, "calibration", &at, r->err));
+    SW_TRY(sw_json_get(document, key, &at, r->err));
     SW_TRY(sw_json_object(&at, r->err));
     char *text = json_dumps(at.value, JSON_REAL_PRECISION(9));
-    r->m->calibration = text != NULL ? sw_arena_strdup(r->arena, text) : NULL;
+    *out = text != NULL ? sw_arena_strdup(r->arena, text) : NULL;
     free(text);
-    return r->m->calibration != NULL ? SW_OK : no_memory(r, &at);
+    return *out != NULL ? SW_OK : no_memory(r, &at);
 }
 
 static sw_code read_document(reader *r, sw_json *document) {
@@ -304,7 +305,8 @@ static sw_code read_document(reader *r, sw_json *document) {
                                        "parts",       "qnn_build_id",    "weight_sharing",
                                        "shards",      "graphs",          "spill_fill_buffer_bytes",
                                        "context_len", "compile_seconds", "peak_memory_bytes",
-                                       "calibration", "prefill_ar_len",  NULL};
+                                       "calibration", "prefill_ar_len",  "tuning",
+                                       NULL};
     sw_json at;
     const char *format;
     int64_t version;
@@ -325,7 +327,9 @@ static sw_code read_document(reader *r, sw_json *document) {
     SW_TRY(read_graphs(r, document));
     SW_TRY(get_seconds(r, document, "compile_seconds", &r->m->compile_seconds));
     SW_TRY(get_u64(r, document, "peak_memory_bytes", &r->m->peak_memory_bytes));
-    SW_TRY(read_calibration(r, document));
+    SW_TRY(get_free_form(r, document, "calibration", &r->m->calibration));
+    if (sw_json_find(document, "tuning").value != NULL)
+        SW_TRY(get_free_form(r, document, "tuning", &r->m->tuning));
     return read_parts(r, document);
 }
 

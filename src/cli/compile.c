@@ -155,7 +155,7 @@ static sw_code build(job *j, sw_error *err) {
 }
 
 static sw_code tune(job *j, sw_error *err) {
-    return j->options->tune ? sw_tune(&j->target, j->options, err) : SW_OK;
+    return j->options->tune ? sw_tune(&j->target, j->options, &j->arena, err) : SW_OK;
 }
 
 static sw_code calibrate(job *j, sw_error *err) {
@@ -221,7 +221,8 @@ static sw_code describe(job *j, sw_error *err) {
     m->soc_name = j->target.soc->name, m->soc_id = j->target.soc->model_id,
     m->htp_arch = j->target.soc->htp_arch;
     m->vtcm_mb = j->target.vtcm_mb;
-    m->opt_level = o->opt_level;
+    m->opt_level = j->target.opt_level;
+    m->tuning = j->target.tuning;
     for (uint32_t i = 0; i < m->n_graphs; i++) {
         m->graphs[i].slc_allocator = j->slc[i % j->target.n_kinds];
         m->graphs[i].attention = j->target.kinds[i % j->target.n_kinds].attention;

@@ -87,9 +87,8 @@ static const option options_list[] = {
     {0, "attention", "FORM", TEXT, BUILDS | IN_PLAN, AT(attention), 0, 0,
      "auto (default), grouped, per_kv_head or per_head: how attention is cut"},
     {0, "tune", NULL, FLAG, BUILDS, AT(tune), 0, 0,
-     "try the forms of attention with Qualcomm's compiler and take those of least DDR traffic; takes a "
-     "compile "
-     "each, and what was tried is found again (see traffic)"},
+     "try optimization levels and forms of attention with Qualcomm's compiler and take those of least DDR "
+     "traffic; takes a compile each, and what was tried is found again (see traffic)"},
     {0, "logits", "FORM", TEXT, BUILDS | IN_PLAN, AT(logits), 0, 0,
      "all (default), or topk:N: what the graphs hand out; with topk:N, tokens are drawn from the N likeliest "
      "at most"},
@@ -104,7 +103,8 @@ static const option options_list[] = {
      "VTCM a graph may use (default: the SoC's)"},
     {0, "num_sharding", "N", U32, BUILDS | IN_PLAN, AT(num_sharding), 1, SW_MAX_SHARDS,
      "cut the model into N runs of layers, each a context of its own (default: as few as a device can load)"},
-    {0, "opt_level", "N", U32, BUILDS, AT(opt_level), 1, 3, "Qualcomm's optimization level (default 3)"},
+    {0, "opt_level", "N", U32, BUILDS, AT(opt_level), 1, 3,
+     "Qualcomm's optimization level (default 3; with --tune what is found)"},
     {0, "artifact", "FOLDER", TEXT, BUILDS, AT(artifact), 0, 0,
      "where the bundle goes (default spillway_out)"},
     {0, "compile_only", NULL, FLAG, IN_LLAMA, AT(compile_only), 0, 0, "stop when the bundle is written"},
@@ -372,7 +372,6 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
                             .perf = "burst",
                             .max_seq_len = 512,
                             .prefill_ar_len = 32,
-                            .opt_level = 3,
                             .temperature = 0.8f,
                             .top_p = 1.0f,
                             .tokens = 8,

@@ -217,6 +217,7 @@ sw_code sw_page_write(const sw_options *options, sw_bundle *bundle, const char *
         put_head(&page);
         sw_page_memory(&page);
         sw_page_traffic(&page);
+        sw_page_tuning(&page);
         sw_page_slc(&page);
         sw_page_ops(&page);
         sw_page_layers(&page);

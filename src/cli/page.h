@@ -52,6 +52,7 @@ void sw_page_memory(const sw_page *page);
 void sw_page_traffic(const sw_page *page);
 void sw_page_slc(const sw_page *page);
 void sw_page_ops(const sw_page *page);
+void sw_page_tuning(const sw_page *page);
 void sw_page_layers(const sw_page *page);
 void sw_page_parts(const sw_page *page);
 

@@ -1,6 +1,7 @@
 /* report.c: figures of compiled graphs as text. */
 #include "cli/report.h"
 
+#include <jansson.h>
 #include <string.h>
 
 const char *sw_bytes_text(uint64_t bytes, char out[32]) {
@@ -59,6 +60,26 @@ static void print_graph(const sw_manifest *m, const sw_manifest_graph *g, FILE *
     fputc('\n', stream);
 }
 
+/* What each level would move; forms one by one are in the JSON. */
+static void print_tuning(const char *text, FILE *stream) {
+    json_t *tuning = json_loads(text, 0, NULL), *level;
+    size_t i;
+    fprintf(stream,
+            "tuned: %zu compiles tried; bytes a token:", json_array_size(json_object_get(tuning, "tried")));
+    json_array_foreach(json_object_get(tuning, "levels"), i, level) {
+        const json_t *bytes = json_object_get(level, "bytes_a_token");
+        fprintf(stream, "%s O%lld ", i > 0 ? "," : "",
+                (long long)json_integer_value(json_object_get(level, "opt_level")));
+        if (json_is_integer(bytes))
+            fprintf(stream, "%lld", (long long)json_integer_value(bytes));
+        else
+            fputs("doesn't compile", stream);
+        if (json_is_true(json_object_get(level, "chosen"))) fputs(" (taken)", stream);
+    }
+    fputc('\n', stream);
+    json_decref(tuning);
+}
+
 void sw_manifest_print(const sw_manifest *m, FILE *stream) {
     const sw_hparams *h = &m->hparams;
     char bytes[32];
@@ -78,6 +99,7 @@ void sw_manifest_print(const sw_manifest *m, FILE *stream) {
     fprintf(stream, "compiled in %.1f s, of these %.1f s in Qualcomm's finalize; peak memory %s\n",
             m->compile_seconds, sw_finalize_seconds(m), sw_bytes_text(m->peak_memory_bytes, bytes));
     if (m->calibration != NULL) fprintf(stream, "calibration: %s\n", m->calibration);
+    if (m->tuning != NULL) print_tuning(m->tuning, stream);
     for (uint32_t i = 0; i < m->n_parts; i++)
         fprintf(stream, "part: %-9s %12llu bytes  %s\n", sw_part_kind_name(m->parts[i].kind),
                 (unsigned long long)m->parts[i].bytes, m->parts[i].path);

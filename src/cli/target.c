@@ -87,7 +87,8 @@ sw_code sw_cli_check_target(const sw_soc *soc, const sw_recipe *recipe, uint32_t
 }
 
 sw_code sw_target_read(sw_target *t, const sw_options *o, sw_arena *arena, sw_error *err) {
-    *t = (sw_target){.context_len = o->max_context_len != 0 ? o->max_context_len : o->max_seq_len};
+    *t = (sw_target){.context_len = o->max_context_len != 0 ? o->max_context_len : o->max_seq_len,
+                     .opt_level = o->opt_level != 0 ? o->opt_level : SW_DEFAULT_OPT_LEVEL};
     SW_TRY(sw_cli_target(o, arena, &t->soc, err));
     SW_TRY(sw_recipe_load(&t->recipe, o->quant, o->kv_bits, arena, err));
     if (strcmp(o->model_mode, "lookahead") == 0)
@@ -134,7 +135,7 @@ sw_code sw_target_check_vocab(const sw_target *t, uint32_t vocab, sw_error *err)
 void sw_target_choose_forms(sw_target *t, const sw_options *o, const sw_hparams *hparams) {
     for (uint32_t i = 0; i < t->n_kinds; i++) {
         sw_graph_options *kind = &t->kinds[i];
-        if (!t->tuned && !sw_attention_form_from_name(o->attention, &kind->attention))
+        if (t->tuning == NULL && !sw_attention_form_from_name(o->attention, &kind->attention))
             kind->attention = sw_attention_form_auto(hparams, kind->ar_len, t->context_len, t->vtcm_mb);
         kind->head = SW_HEAD_TOP_K(t->top_k);
     }

@@ -22,13 +22,16 @@ sw_code sw_cli_check_target(const sw_soc *soc, const sw_recipe *recipe, uint32_t
 /* Can that many graphs of one context share their weights there? */
 bool sw_cli_shares_weights(const sw_soc *soc, uint32_t n_kinds);
 
+enum { SW_DEFAULT_OPT_LEVEL = 3 };
+
 typedef struct sw_target {
     const sw_soc *soc;
     sw_recipe recipe;
     sw_graph_options kinds[SW_MAX_KINDS]; /* of graphs that every shard has */
     uint32_t n_kinds, context_len, vtcm_mb;
     uint32_t top_k; /* of the head; 0: all logits */
-    bool tuned;     /* the kinds have their forms of attention: tune.h */
+    uint32_t opt_level;
+    const char *tuning; /* the kinds have their forms of attention: what was tried, see tune.h; or NULL */
 } sw_target;
 
 /* What can be said of the options together, before any file but a recipe's is touched. What the recipe holds

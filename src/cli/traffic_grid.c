@@ -110,11 +110,12 @@ static bool same(const sw_traffic_point *a, const sw_traffic_point *b) {
            a->layers == b->layers && a->slc == b->slc;
 }
 
-/* Points that two ways lead to (auto is one of the forms; a decode graph has no prefill length) stand once.
- */
+/* Points that two ways lead to (auto is one of the forms; a decode graph has no prefill length) stand once,
+ * and a form with more pieces than can be joined not at all. */
 static void add_point(sw_traffic *t, sw_traffic_point p, const char *attention) {
     if (!sw_attention_form_from_name(attention, &p.attention))
         p.attention = sw_attention_form_auto(&t->model.hparams, p.ar_len, p.context_len, p.vtcm_mb);
+    if (!sw_attention_form_fits(&t->model.hparams, p.attention)) return;
     for (uint32_t i = 0; i < t->n_points; i++)
         if (same(&t->points[i], &p)) return;
     t->points[t->n_points++] = p;
@@ -175,9 +176,12 @@ sw_code sw_traffic_expand(sw_traffic *t, sw_error *err) {
                                                       .top_k = g.top_k.values[k]});
     }
     if (t->n_points > 0) return SW_OK;
-    return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                   "the grid is empty: every --vtcm_mb is more than the SoC has, or every --prefill_ar_len "
-                   "as long as the context");
+    return SW_FAIL(
+        err, SW_INVALID_ARGUMENT,
+        "the grid is empty: every --vtcm_mb is more than the SoC has, every --prefill_ar_len as long "
+        "as the context, or every --attention has more pieces than %d, which is as many as can "
+        "be joined",
+        SW_MAX_INPUTS);
 }
 
 const char *sw_traffic_point_text(const sw_traffic *t, const sw_traffic_point *p,

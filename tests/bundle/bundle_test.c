@@ -35,6 +35,7 @@ static void a_bundle_comes_back(void **state) {
         for (uint32_t i = 1; i < m->n_graphs; i += 2) linear += m->graphs[i].op_counts[SW_OP_FULLY_CONNECTED];
         assert_int_equal(linear, d->hparams.n_layers * 7 + 1);
         assert_string_equal(m->calibration, "{\"tokens\": 2048, \"sqnr_db\": 31.25}");
+        assert_string_equal(m->tuning, "{\"tried\": []}");
         for (uint32_t i = 0; i < b.decoder.n_constants; i++) {
             const sw_tensor *x = b.decoder.constants[i], *y = d->constants[i];
             assert_memory_equal(x->data, y->data, sw_tensor_bytes(y));

@@ -79,6 +79,7 @@ static inline sw_manifest make_manifest(const char *recipe, uint32_t n_contexts)
     m.mode = SW_MODE_HYBRID, m.prefill_ar_len = TINY_PREFILL, m.weight_sharing = true;
     m.qnn_build_id = contexts ? "v2.51.0.260929181845" : NULL;
     m.calibration = "{\"tokens\": 2048, \"sqnr_db\": 31.25}";
+    m.tuning = "{\"tried\": []}";
     m.graphs[0].spill_fill_bytes = 4980736, m.graphs[0].vtcm_bytes = 8388608;
     m.graphs[0].slc_allocator = true, m.graphs[0].finalize_seconds = 12.5;
     m.graphs[0].slc_verdict = SW_SLC_MEASURE, m.graphs[0].slc_reason = "only a phone can tell";

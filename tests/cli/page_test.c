@@ -11,7 +11,8 @@ static char bundle[128], page_path[128];
 static char *page;
 static json_t *data;
 
-/* What a graph may use of VTCM, as if a smaller one had been asked for. */
+/* What a graph may use of VTCM, as if a smaller one had been asked for; and what --tune tried: one that
+ * compiles and one that doesn't. */
 static void set_vtcm(const char *folder_path, json_int_t vtcm_bytes) {
     char path[200];
     snprintf(path, sizeof path, "%s/manifest.json", folder_path);
@@ -19,6 +20,15 @@ static void set_vtcm(const char *folder_path, json_int_t vtcm_bytes) {
     assert_non_null(m);
     json_object_set_new(json_array_get(json_object_get(m, "graphs"), 0), "vtcm_bytes",
                         json_integer(vtcm_bytes));
+    json_t *tuning =
+        json_pack("{s:[{s:i, s:I, s:b}], s:[{s:s, s:i, s:s, s:b, s:i, s:i, s:i, s:i, s:i},"
+                  "{s:s, s:i, s:s, s:b, s:n}]}",
+                  "levels", "opt_level", 1, "bytes_a_token", (json_int_t)140351456, "chosen", 1, "tried",
+                  "graph", "kv_forward", "opt_level", 1, "attention", "grouped", "chosen", 1,
+                  "spill_fill_bytes", 0, "spill", 0, "fill", 0, "write", 282624, "read", 140068864, "graph",
+                  "kv_forward", "opt_level", 3, "attention", "per_head", "chosen", 0, "read");
+    assert_non_null(tuning);
+    json_object_set_new(m, "tuning", tuning);
     assert_int_equal(json_dump_file(m, path, JSON_INDENT(2)), 0);
     json_decref(m);
 }
