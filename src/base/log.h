@@ -44,7 +44,4 @@ void sw_progress_forbid(void);        /* no bar any more in this process: anothe
 /* Monotonic clock, microseconds. */
 uint64_t sw_now_us(void);
 
-/* The process's highest resident set so far, bytes. */
-uint64_t sw_peak_memory_bytes(void);
-
 #endif

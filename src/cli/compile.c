@@ -3,12 +3,12 @@
  *
  * Each step is a function of the job below, in this order in `steps`; the table at the end says what each
  * took. */
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "cli/advise.h"
 #include "cli/cli.h"
 #include "cli/evaluate.h"
@@ -26,6 +26,8 @@
 #include "soc/soc.h"
 #include "soc/spill_fill.h"
 
+static const double least_seconds_shown = 0.005;
+
 typedef struct job {
     const sw_options *options;
     uint64_t start_us;
@@ -41,12 +43,9 @@ typedef struct job {
     sw_bundle_writer *writer;
     sw_manifest manifest;
     sw_lowering lowering;
+    uint64_t peak_bytes;     /* of all steps so far, with the processes that compile */
+    uint64_t own_peak_bytes; /* of this process alone */
 } job;
-
-/* Of this process and of those that compile, should they all be at their most at once. */
-static uint64_t peak_bytes(const job *j) {
-    return sw_peak_memory_bytes() + j->lowering.peak_bytes;
-}
 
 /* --use_slc_allocator: bare is all; else all, none, auto, or names of graphs. */
 static sw_code choose_slc(job *j, sw_error *err) {
@@ -293,7 +292,7 @@ static sw_code write_bundle(job *j, sw_error *err) {
     SW_TRY(add_tokenizer_part(j, "tokenizer_config.json", sw_tokenizer_write_config, err));
     sw_manifest *m = &j->manifest;
     m->compile_seconds = (double)(sw_now_us() - j->start_us) / 1e6;
-    m->peak_memory_bytes = peak_bytes(j);
+    m->peak_memory_bytes = j->peak_bytes;
     SW_TRY(sw_bundle_writer_commit(j->writer, m, err));
     log_spill_fill(m);
     return SW_OK;
@@ -302,42 +301,58 @@ static sw_code write_bundle(job *j, sw_error *err) {
 typedef struct step {
     const char *name;
     sw_code (*run)(job *j, sw_error *err);
-    double seconds;
-    uint64_t peak_bytes; /* so far, when it was done */
+    double seconds, cpu_seconds; /* on the clock; of this process's threads */
+    uint64_t peak_bytes;         /* while it ran: of this process, and of those that compile beside it */
 } step;
 
+/* What isn't Qualcomm's finalize: shards may be compiled side by side, so no more than what they took. */
+static double own_seconds(const job *j, double total) {
+    double finalize = sw_finalize_seconds(&j->manifest), beside = j->lowering.seconds;
+    if (j->lowering.n_cached == j->manifest.n_shards) return total;
+    return total - (finalize < beside ? finalize : beside);
+}
+
 static void print_summary(const job *j, const step *steps, size_t n_steps, double total) {
-    char line[SW_LINE_BYTES], advice[SW_ADVICE_LINE_BYTES], taken[640];
+    char line[SW_LINE_BYTES], advice[SW_ADVICE_LINE_BYTES];
     for (uint32_t i = 0; i < j->manifest.n_graphs; i++)
         sw_log(SW_LOG_INFO, "%s", sw_graph_line(&j->manifest, &j->manifest.graphs[i], line));
     for (uint32_t i = 0; i < j->manifest.n_graphs; i++)
         sw_log(SW_LOG_INFO, "%s", sw_advice_line(&j->manifest, &j->manifest.graphs[i], advice));
-    int n = 0;
-    for (size_t i = 0; i < n_steps && n < (int)sizeof taken - 60; i++)
-        n += snprintf(taken + n, sizeof taken - (size_t)n, "%s%s %.1f s %.0f MB", i > 0 ? ", " : "",
-                      steps[i].name, steps[i].seconds, (double)steps[i].peak_bytes / 1e6);
-    sw_log(SW_LOG_INFO, "steps, with the peak memory so far: %s", taken);
+    sw_log(SW_LOG_INFO, "step        seconds   CPU here   peak memory");
+    for (size_t i = 0; i < n_steps; i++)
+        if (steps[i].seconds >= least_seconds_shown)
+            sw_log(SW_LOG_INFO, "%-10s %8.2f s %8.2f s %8.0f MB", steps[i].name, steps[i].seconds,
+                   steps[i].cpu_seconds, (double)steps[i].peak_bytes / 1e6);
     if (j->lowering.n_cached > 0)
         sw_log(SW_LOG_INFO, "context binaries: %u of %u from the cache, %s", j->lowering.n_cached,
                j->manifest.n_shards, j->options->grid.cache);
     sw_log(SW_LOG_INFO,
-           "compiled into %s in %.1f s, beside %.1f s of Qualcomm's finalize in processes of its own; peak "
-           "memory at most %.0f MB, of these %.0f MB here",
-           j->options->artifact, total, sw_finalize_seconds(&j->manifest), (double)peak_bytes(j) / 1e6,
-           (double)sw_peak_memory_bytes() / 1e6);
+           "compiled into %s in %.1f s: %.1f s beside Qualcomm's finalize of %.1f s; peak memory %.0f MB, of "
+           "this process %.0f MB",
+           j->options->artifact, total, own_seconds(j, total), sw_finalize_seconds(&j->manifest),
+           (double)j->peak_bytes / 1e6, (double)j->own_peak_bytes / 1e6);
+}
+
+static sw_code run_step(job *j, step *s, sw_error *err) {
+    uint64_t start_us = sw_now_us();
+    double cpu_seconds = sw_cpu_seconds();
+    sw_peak_memory_restart();
+    sw_code code = s->run(j, err);
+    s->seconds = (double)(sw_now_us() - start_us) / 1e6;
+    s->cpu_seconds = sw_cpu_seconds() - cpu_seconds;
+    const uint64_t own = sw_peak_memory_bytes(), sum = sw_lowering_step_peak(&j->lowering);
+    s->peak_bytes = sum > own ? sum : own;
+    if (own > j->own_peak_bytes) j->own_peak_bytes = own;
+    if (s->peak_bytes > j->peak_bytes) j->peak_bytes = s->peak_bytes;
+    sw_log(SW_LOG_VERBOSE, "%s: %.2f s, CPU %.2f s, peak memory %.0f MB", s->name, s->seconds, s->cpu_seconds,
+           (double)s->peak_bytes / 1e6);
+    return code;
 }
 
 static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool summary, sw_error *err) {
     job j = {.options = options, .start_us = sw_now_us()};
     sw_code code = SW_OK;
-    for (size_t i = 0; i < n_steps && code == SW_OK; i++) {
-        uint64_t step_us = sw_now_us();
-        code = steps[i].run(&j, err);
-        steps[i].seconds = (double)(sw_now_us() - step_us) / 1e6;
-        steps[i].peak_bytes = peak_bytes(&j);
-        sw_log(SW_LOG_VERBOSE, "%s: %.2f s, peak memory %.0f MB", steps[i].name, steps[i].seconds,
-               (double)steps[i].peak_bytes / 1e6);
-    }
+    for (size_t i = 0; i < n_steps && code == SW_OK; i++) code = run_step(&j, &steps[i], err);
     sw_lowering_stop(&j.lowering);
     if (code == SW_OK && summary) print_summary(&j, steps, n_steps, (double)(sw_now_us() - j.start_us) / 1e6);
     sw_bundle_writer_free(j.writer);
@@ -350,20 +365,21 @@ static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool 
 }
 
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
-    step steps[] = {
-        {"check", check_options, 0, 0},   {"load", load, 0, 0},         {"tune", tune, 0, 0},
-        {"open", open_target, 0, 0},      {"repair", repair, 0, 0},     {"build", build, 0, 0},
-        {"calibrate", calibrate, 0, 0},   {"quantize", quantize, 0, 0}, {"describe", describe, 0, 0},
-        {"self-check", self_check, 0, 0}, {"lower", lower, 0, 0},       {"evaluate", evaluate, 0, 0},
-        {"finalize", finalize, 0, 0},     {"write", write_bundle, 0, 0}};
+    step steps[] = {{.name = "check", .run = check_options}, {.name = "load", .run = load},
+                    {.name = "tune", .run = tune},           {.name = "open", .run = open_target},
+                    {.name = "repair", .run = repair},       {.name = "build", .run = build},
+                    {.name = "calibrate", .run = calibrate}, {.name = "quantize", .run = quantize},
+                    {.name = "describe", .run = describe},   {.name = "self-check", .run = self_check},
+                    {.name = "lower", .run = lower},         {.name = "evaluate", .run = evaluate},
+                    {.name = "finalize", .run = finalize},   {.name = "write", .run = write_bundle}};
     return run(options, steps, sizeof steps / sizeof *steps, true, err);
 }
 
 sw_code sw_cli_prepare(const sw_options *options, sw_error *err) {
-    step steps[] = {{"check", check_options, 0, 0}, {"load", load, 0, 0},
-                    {"open", open_target, 0, 0},    {"repair", repair, 0, 0},
-                    {"build", build, 0, 0},         {"calibrate", calibrate, 0, 0},
-                    {"quantize", quantize, 0, 0},   {"describe", describe, 0, 0},
-                    {"ranges", keep_ranges, 0, 0},  {"write", write_bundle, 0, 0}};
+    step steps[] = {{.name = "check", .run = check_options}, {.name = "load", .run = load},
+                    {.name = "open", .run = open_target},    {.name = "repair", .run = repair},
+                    {.name = "build", .run = build},         {.name = "calibrate", .run = calibrate},
+                    {.name = "quantize", .run = quantize},   {.name = "describe", .run = describe},
+                    {.name = "ranges", .run = keep_ranges},  {.name = "write", .run = write_bundle}};
     return run(options, steps, sizeof steps / sizeof *steps, false, err);
 }

@@ -3,18 +3,17 @@
 #include "cli/lower.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "cli/advise.h"
 #include "cli/context_cache.h"
 #include "qnn/binary_info.h"
@@ -226,6 +225,7 @@ static sw_code start_shards(sw_lowering *l, sw_error *err) {
         if (child < 0) return SW_FAIL(err, SW_IO, "can't start a process: %s", strerror(errno));
         if (child == 0) run_child(l, l->n_started, parent);
         l->processes[l->n_started++].pid = child;
+        sw_memory_watch_add(l->watch, child);
         l->n_running++;
     }
     return SW_OK;
@@ -238,9 +238,9 @@ sw_code sw_lowering_start(sw_lowering *l, sw_error *err) {
     l->processes = shared;
     l->at_once = choose_at_once(l);
     if (l->cache != NULL) SW_TRY(use_cache(l, err));
-#if defined(__GLIBC__)
-    malloc_trim(0); /* a child has all that is not given back */
-#endif
+    sw_memory_trim(); /* a child has all that is not given back */
+    l->start_us = sw_now_us();
+    if (l->n_cached < l->manifest->n_shards) l->watch = sw_memory_watch_start();
     return start_shards(l, err);
 }
 
@@ -271,6 +271,7 @@ static sw_code poll_shards(sw_lowering *l, sw_error *err) {
         sw_shard_process *p = &l->processes[i];
         int status;
         if (p->pid == 0 || waitpid(p->pid, &status, WNOHANG) != p->pid) continue;
+        sw_memory_watch_remove(l->watch, p->pid);
         p->pid = 0;
         l->n_running--;
         sw_code code = take_shard(l, i, status, err);
@@ -291,9 +292,7 @@ sw_code sw_lowering_finish(sw_lowering *l, sw_error *err) {
         if (code == SW_OK && l->n_running > 0) usleep(POLL_US);
     }
     sw_progress_end(&progress);
-    struct rusage usage;
-    if (getrusage(RUSAGE_CHILDREN, &usage) == 0)
-        l->peak_bytes = (uint64_t)usage.ru_maxrss * 1024u * l->at_once;
+    l->seconds = (double)(sw_now_us() - l->start_us) / 1e6;
     for (uint32_t i = 0; code == SW_OK && i < n; i++) { /* in the order of the layers */
         char name[32];
         const char *path;
@@ -306,7 +305,13 @@ sw_code sw_lowering_finish(sw_lowering *l, sw_error *err) {
     return code;
 }
 
+uint64_t sw_lowering_step_peak(sw_lowering *l) {
+    return sw_memory_watch_take_peak(l->watch);
+}
+
 void sw_lowering_stop(sw_lowering *l) {
+    sw_memory_watch_stop(l->watch);
+    l->watch = NULL;
     if (l->processes == NULL) return;
     for (uint32_t i = 0; i < l->n_started; i++) {
         if (l->processes[i].pid == 0) continue;

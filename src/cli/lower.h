@@ -22,7 +22,9 @@ typedef struct sw_lowering {
 
     struct sw_shard_process *processes; /* [n_shards], shared with the children */
     uint32_t n_started, n_running, at_once, n_cached;
-    uint64_t peak_bytes; /* after finish: what the children had at most at a time, if they peaked together */
+    struct sw_memory_watch *watch; /* of this process and the children */
+    uint64_t start_us;
+    double seconds; /* after finish: from the start until the last one was done */
 } sw_lowering;
 
 /* Takes what the cache has, and starts the first of the other shards. Call it from the only thread that is at
@@ -32,6 +34,10 @@ sw_code sw_lowering_start(sw_lowering *l, sw_error *err) SW_MUST_CHECK;
 /* Starts the rest, waits for all, adds the context binaries and what they say to bundle and manifest.
  * Errors: the compiler's (qnn/htp.h) with the shard; SW_LIBRARY where it ended its process. */
 sw_code sw_lowering_finish(sw_lowering *l, sw_error *err) SW_MUST_CHECK;
+
+/* The highest sum of what this process and those that compile had at the same time since the last call. 0
+ * where none runs. */
+uint64_t sw_lowering_step_peak(sw_lowering *l);
 
 void sw_lowering_stop(sw_lowering *l); /* ends what runs; once or more; one that never started is allowed */
 

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "cli/cli.h"
 
 static json_t *turn_to_json(const sw_turn_stats *t) {
