@@ -192,6 +192,8 @@ static sw_code evaluate(job *j, sw_error *err) {
         SW_TRY(code);
     }
     sw_quantized_model_free(&j->quantized);
+    sw_bundle_writer_drop_pages(j->writer);
+    sw_memory_trim(); /* Qualcomm's compiler needs its most in the end */
     sw_quantize_report report;
     sw_quantize_get_report(&j->decoder, &report);
     if (figures != NULL)

@@ -5,15 +5,18 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "quant/window.h"
 #include "runtime/session.h"
 
 /* A perplexity of this and more is what text gets that the model doesn't know at all. */
 static const double hopeless_perplexity = 1000;
 
+/* observer NULL: none. */
 static sw_code run(const sw_decoder *decoder, const sw_checkpoint *checkpoint, const sw_window *window,
-                   float *logits, sw_error *err) {
+                   sw_observer *observer, float *logits, sw_error *err) {
     sw_session *session;
     SW_TRY(sw_session_create(&session, decoder, checkpoint->cpu, err));
+    if (observer != NULL) sw_session_observe(session, observer, NULL);
     sw_code code = sw_session_feed_all(session, window->ids, window->n_tokens, logits, err);
     sw_session_destroy(session);
     return code;
@@ -29,12 +32,12 @@ static sw_code score(sw_evaluation *out, const sw_quantized_model *q, const sw_d
     if (exact == NULL || quantized == NULL)
         code = SW_FAIL(err, SW_NO_MEMORY, "no memory for the logits of %u positions", n);
     if (code == SW_OK) code = sw_window_decoder_build(&decoder, &checkpoint->model, NULL, n, err);
-    if (code == SW_OK) code = run(&decoder, checkpoint, window, exact, err);
+    if (code == SW_OK) code = run(&decoder, checkpoint, window, sw_drop_read_weights, exact, err);
     sw_decoder_free(&decoder);
     if (code == SW_OK)
         code = sw_score_window(exact, NULL, window->ids, n, first, vocab, checkpoint->pool, &out->exact, err);
     if (code == SW_OK) code = sw_window_decoder_quantize(&decoder, q, n, constants, checkpoint->pool, err);
-    if (code == SW_OK) code = run(&decoder, checkpoint, window, quantized, err);
+    if (code == SW_OK) code = run(&decoder, checkpoint, window, NULL, quantized, err);
     sw_decoder_free(&decoder);
     if (code == SW_OK)
         code = sw_score_window(quantized, exact, window->ids, n, first, vocab, checkpoint->pool,

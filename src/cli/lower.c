@@ -239,6 +239,7 @@ sw_code sw_lowering_start(sw_lowering *l, sw_error *err) {
     l->at_once = choose_at_once(l);
     if (l->cache != NULL) SW_TRY(use_cache(l, err));
     sw_memory_trim(); /* a child has all that is not given back */
+    drop_pages(l->writer);
     l->start_us = sw_now_us();
     if (l->n_cached < l->manifest->n_shards) l->watch = sw_memory_watch_start();
     return start_shards(l, err);

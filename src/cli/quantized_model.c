@@ -172,6 +172,7 @@ sw_code sw_quantize_constants(sw_decoder *decoder, const sw_quantized_model *q, 
         sw_tensor *t = decoder->constants[i];
         code = quantize_one(&z, t, buffer, err);
         if (code == SW_OK) code = sink(context, t, buffer, err);
+        sw_weight_drop_pages(t->weight);
         sw_progress_update(&progress, i + 1u);
     }
     sw_progress_end(&progress);

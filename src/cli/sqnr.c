@@ -7,6 +7,7 @@
 #include "cli/score.h"
 #include "device/border.h"
 #include "quant/groups.h"
+#include "quant/window.h"
 #include "runtime/session.h"
 
 enum { BLOCK = 1024 }; /* values that are turned to float at a time */
@@ -53,6 +54,7 @@ static void keep_values(void *context, const sw_graph *graph, const sw_op *op, c
             keep(m, graph->tensors[op->inputs[i]], values[op->inputs[i]]);
     if (m->error.code == SW_OK && !sw_op_get_info(op->type)->movement)
         keep(m, graph->tensors[op->outputs[0]], values[op->outputs[0]]);
+    sw_drop_read_weights(NULL, graph, op, values);
 }
 
 /* Layer and kind of "layer_<i>.<kind>"; other names are kinds of no layer. */

@@ -11,6 +11,8 @@
  * apart (no fma): the values are the ones every other reader of these files has. Nothing in a file is
  * aligned, so all is read by bytes; the inner loops have no branches, which compilers turn into vectors. */
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/f16.h"
 #include "model/model.h"
@@ -116,6 +118,14 @@ bool sw_weight_row_blocks(const sw_weight *w, uint32_t r, int8_t *q, uint16_t *d
         }
     }
     return true;
+}
+
+void sw_weight_drop_pages(const sw_weight *w) {
+    if (!w->mapped || w->data == NULL) return;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = (uintptr_t)w->data, end = begin + (uintptr_t)(w->rows * w->row_bytes);
+    begin = (begin + page - 1) / page * page, end = end / page * page; /* a page at the edge is shared */
+    if (end > begin) madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 void sw_weight_row(const sw_weight *w, uint32_t r, float *out) {

@@ -413,6 +413,7 @@ static sw_code place_tensors(parser *p, uint64_t alignment) {
                         " are beyond the end of the file (%" PRIu64 ")",
                         t->size_bytes, t->offset, data_at, g->size);
         t->weight.data = g->data + begin;
+        t->weight.mapped = g->map.path != NULL; /* else memory of the caller's */
         if (end > data_end) data_end = end;
     }
     SW_TRY(check_overlaps(p));

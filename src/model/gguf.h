@@ -65,7 +65,4 @@ sw_span sw_gguf_key_name(const sw_gguf *gguf, size_t index);
 size_t sw_gguf_n_tensors(const sw_gguf *gguf);
 const sw_weight *sw_gguf_tensor_at(const sw_gguf *gguf, size_t index);
 
-/* The weight's pages are no longer counted as resident; they are read again when touched. */
-void sw_gguf_drop_pages(const sw_gguf *gguf, const sw_weight *weight);
-
 #endif

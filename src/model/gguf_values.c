@@ -222,9 +222,3 @@ size_t sw_gguf_n_tensors(const sw_gguf *gguf) {
 const sw_weight *sw_gguf_tensor_at(const sw_gguf *gguf, size_t index) {
     return &gguf->tensors[index].weight;
 }
-
-void sw_gguf_drop_pages(const sw_gguf *gguf, const sw_weight *weight) {
-    if (gguf->map.path == NULL) return; /* memory of the caller's */
-    sw_file_map_drop_pages(&gguf->map, (uint64_t)(weight->data - gguf->data),
-                           weight->rows * weight->row_bytes);
-}

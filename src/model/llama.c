@@ -332,7 +332,7 @@ static sw_code load_weight(const loader *l, sw_weight_id id, uint32_t layer) {
     sw_code code = sw_weight_check_values(w, l->err);
     if (code != SW_OK) return sw_error_prefix(l->err, "%s", l->path), code;
     /* Else the scan alone would leave the whole file resident. */
-    sw_gguf_drop_pages(l->gguf, w);
+    sw_weight_drop_pages(w);
     return SW_OK;
 }
 

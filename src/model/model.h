@@ -80,7 +80,11 @@ typedef struct sw_weight {
     uint32_t rows, cols;
     sw_storage storage;
     uint32_t interleaved_head_dim; /* not 0: rows of each head are stored interleaved, see sw_weight_row */
+    bool mapped;                   /* data lies in a mapped file */
 } sw_weight;
+
+/* Where it lies in a mapped file, its pages are no longer resident; they are read again when touched. */
+void sw_weight_drop_pages(const sw_weight *w);
 
 /* Row r as cols floats, exactly what the storage says. out must hold cols floats. Thread-safe. */
 void sw_weight_row(const sw_weight *w, uint32_t r, float *out);

@@ -267,6 +267,7 @@ sw_code sw_safetensors_weight(const sw_safetensors *file, const char *name, sw_w
                        .row_bytes = cols * (dtypes[t->dtype].bits / 8),
                        .rows = (uint32_t)rows,
                        .cols = (uint32_t)cols,
-                       .storage = storage};
+                       .storage = storage,
+                       .mapped = true};
     return SW_OK;
 }

@@ -23,6 +23,7 @@ static sw_code observe_embedding(sw_ranges *ranges, const sw_model *model, sw_er
         all.max = fmaxf(all.max, max);
     }
     free(row);
+    sw_weight_drop_pages(table);
     return code == SW_OK ? sw_ranges_merge(ranges, "hidden_in", all, err) : code;
 }
 

@@ -229,6 +229,7 @@ static sw_code run_to(sw_layers *l, uint32_t end, sw_error *err) {
         for (run r = 0; r < N_RUNS; r++) SW_TRY(run_stage(l, &l->windows[i], r, end, err));
     for (uint32_t i = l->next_op; i < end; i++) {
         const sw_op *op = &graph_of(l)->ops[i];
+        sw_drop_read_weights(NULL, graph_of(l), op, NULL);
         if (op->type == SW_OP_FULLY_CONNECTED)
             set_constant(l, find_constant(l, graph_of(l)->tensors[op->inputs[1]]->name), NULL);
     }

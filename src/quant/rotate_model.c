@@ -162,7 +162,8 @@ static sw_code plan(sw_rotated_model *out, const sw_model *in, sw_error *err) {
                                     .row_bytes = (uint64_t)w->cols * sizeof(float),
                                     .rows = w->rows,
                                     .cols = w->cols,
-                                    .storage = SW_STORE_F32};
+                                    .storage = SW_STORE_F32,
+                                    .mapped = true};
         if (m->weights[i].file_name == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
         uint64_t bytes;
         if (!sw_mul_u64(w->rows, m->weights[i].row_bytes, &bytes) ||
@@ -189,7 +190,9 @@ static sw_code fill(sw_rotated_model *out, const sw_model *in, const sw_rotation
         code = fold(in, (unsigned)(i % SW_WEIGHT_COUNT), (uint32_t)(i / SW_WEIGHT_COUNT), rotations,
                     (float *)(void *)at, pool, err);
         at += (w->rows * w->row_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        madvise(out->data, out->bytes, MADV_DONTNEED); /* shared: the content stays in the file */
+        sw_weight_drop_pages(w); /* shared: the content stays in the file */
+        sw_weight_drop_pages(
+            sw_model_weight(in, (sw_weight_id)(i % SW_WEIGHT_COUNT), (uint32_t)(i / SW_WEIGHT_COUNT)));
     }
     sw_progress_end(&progress);
     return code;

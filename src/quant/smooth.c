@@ -289,6 +289,8 @@ static void fold_layers(void *context, size_t begin, size_t end) {
         }
         fold_values(f, all, layer);
         fold_product(f, all, layer);
+        for (unsigned id = 0; id < SW_WEIGHT_COUNT; id++)
+            sw_weight_drop_pages(sw_model_weight(&f->model->model, (sw_weight_id)id, layer));
     }
 }
 

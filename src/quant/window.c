@@ -91,12 +91,33 @@ static sw_code fill_inputs(sw_float_window *w, const int32_t *ids, sw_error *err
     return sw_border_fill_hidden(t[0], w->decoder.embedding, ids, w->n_tokens, data[0], err);
 }
 
+void sw_drop_read_weights(void *context, const sw_graph *graph, const sw_op *op, const void *const *values) {
+    (void)context, (void)values;
+    for (uint32_t i = 0; i < op->n_inputs; i++) {
+        const sw_tensor *t = graph->tensors[op->inputs[i]];
+        if (t->kind == SW_TENSOR_CONSTANT && t->weight != NULL) sw_weight_drop_pages(t->weight);
+    }
+}
+
+typedef struct observers {
+    sw_observer *observer; /* or NULL */
+    void *context;
+} observers;
+
+static void observe_and_drop(void *context, const sw_graph *graph, const sw_op *op,
+                             const void *const *values) {
+    const observers *o = context;
+    if (o->observer != NULL) o->observer(o->context, graph, op, values);
+    sw_drop_read_weights(NULL, graph, op, values);
+}
+
 sw_code sw_float_window_run(sw_float_window *w, const sw_window *window, sw_observer *observer, void *context,
                             sw_error *err) {
     if (window->n_tokens == 0) return SW_FAIL(err, SW_INVALID_ARGUMENT, "it has no tokens");
     if (window->n_tokens != w->n_tokens) SW_TRY(set_up(w, window->n_tokens, err));
     SW_TRY(fill_inputs(w, window->ids, err));
-    return w->device->ops->execute(w->program, w->inputs, w->outputs, observer, context, err);
+    observers both = {observer, context};
+    return w->device->ops->execute(w->program, w->inputs, w->outputs, observe_and_drop, &both, err);
 }
 
 sw_window sw_window_behind(const sw_sink *sink, sw_window window) {

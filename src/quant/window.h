@@ -25,6 +25,10 @@ sw_code sw_float_window_run(sw_float_window *w, const sw_window *window, sw_obse
                             sw_error *err) SW_MUST_CHECK;
 void sw_float_window_free(sw_float_window *w);
 
+/* An sw_observer for float graphs: what an op has read of the checkpoint need not stay resident. So a run has
+ * no more of the model in memory than the weights of one op. */
+void sw_drop_read_weights(void *context, const sw_graph *graph, const sw_op *op, const void *const *values);
+
 /* The window as a session feeds it: the sink's tokens at its start aren't repeated. sink may be NULL. */
 sw_window sw_window_behind(const sw_sink *sink, sw_window window);
 

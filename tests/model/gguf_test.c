@@ -308,7 +308,7 @@ static void test_files(void **state) {
     assert_string_equal(sw_gguf_path(g), path);
     sw_weight w;
     assert_int_equal(sw_gguf_tensor(g, "token_embd.weight", &w, &err), SW_OK);
-    sw_gguf_drop_pages(g, &w);
+    sw_weight_drop_pages(&w);
     assert_memory_equal(w.data, b.data + 320, 128);
     sw_gguf_close(g);
     close(fd);
