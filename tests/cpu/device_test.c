@@ -230,7 +230,7 @@ typedef struct damage {
     const char *part;
 } damage;
 
-static sw_weight wrong_view = {"blk.w", NULL, IN * 4, OUT + 1, IN, SW_STORE_F32, 0};
+static sw_weight wrong_view = {"blk.w", NULL, IN * 4, OUT + 1, IN, SW_STORE_F32, 0, false};
 
 static void swap_order(branch_graph *g) {
     sw_op op = g->s.graph->ops[0];

@@ -114,7 +114,7 @@ static void fully_connected_reads_views(void **state) {
             w[b * 32 + i] = (double)sw_f16_to_f32(scale) * q;
         }
     }
-    const sw_weight view = {"w", stored, DEPTH / 32 * BLOCK, COLS, DEPTH, SW_STORE_Q8_0, 0};
+    const sw_weight view = {"w", stored, DEPTH / 32 * BLOCK, COLS, DEPTH, SW_STORE_Q8_0, 0, false};
     for (size_t t = 0; t < 2; t++)
         for (uint32_t rows = 1; rows <= 17; rows += 8) {
             small_graph_init(&graph);
@@ -178,7 +178,8 @@ static void rms_norm(void **state) {
             add_values(&in[0], SW_TENSOR_INPUT, types[t], DIMS(3, c), k % 2 ? 300 : 0.01f);
             add_values(&in[1], SW_TENSOR_CONSTANT, types[t], DIMS(c), 2);
             add_values(&out, SW_TENSOR_OUTPUT, types[t], DIMS(3, c), 1);
-            sw_weight view = {"gamma", (const uint8_t *)in[1].f32, c * sizeof(float), 1, c, SW_STORE_F32, 0};
+            sw_weight view = {"gamma", (const uint8_t *)in[1].f32, c * sizeof(float), 1, c, SW_STORE_F32, 0,
+                              false};
             if (types[t] == SW_F32 && k % 2) { /* the same gamma as a view */
                 graph.graph->tensors[in[1].index]->data = NULL;
                 graph.graph->tensors[in[1].index]->weight = &view;
