@@ -35,17 +35,68 @@ static void wipe_bar(void) {
     bar_on_screen = false;
 }
 
+static void put_line(const char *before, const char *format, va_list args) {
+    wipe_bar();
+    fputs(before, stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
 void sw_log(sw_log_level level, const char *format, ...) {
     if (level > current_level) return;
-    pthread_mutex_lock(&output_lock);
-    wipe_bar();
-    if (level <= SW_LOG_WARN) fprintf(stderr, "%s: ", level == SW_LOG_ERROR ? "error" : "warning");
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
+    pthread_mutex_lock(&output_lock);
+    put_line(level == SW_LOG_ERROR ? "error: " : level == SW_LOG_WARN ? "warning: " : "", format, args);
     pthread_mutex_unlock(&output_lock);
+    va_end(args);
+}
+
+/* Lines, each with its newline; the last of them may be left out, the first ones are nearest to the cause. */
+static char own_below[8192];
+static char *below = own_below;
+static size_t below_bytes = sizeof own_below;
+
+void sw_log_keep_below_in(char *buffer, size_t size) {
+    below = buffer, below_bytes = size;
+}
+
+void sw_log_below(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    pthread_mutex_lock(&output_lock);
+    if (current_level >= SW_LOG_VERBOSE) {
+        put_line("", format, args);
+    } else {
+        const size_t used = strlen(below), room = below_bytes - used;
+        int n = vsnprintf(below + used, room, format, args);
+        bool fits = n >= 0 && (size_t)n + 2 <= room;
+        if (fits) memcpy(below + used + n, "\n", 2);
+        if (!fits || strstr(below, below + used) != below + used)
+            below[used] = '\0'; /* it is there already */
+    }
+    pthread_mutex_unlock(&output_lock);
+    va_end(args);
+}
+
+void sw_log_write_below(void) {
+    ssize_t ignored = write(STDERR_FILENO, below, strlen(below));
+    (void)ignored;
+}
+
+void sw_log_end(const char *sentence) {
+    if (sentence != NULL) {
+        sw_log(SW_LOG_ERROR, "%s", sentence);
+        fflush(stderr);
+        sw_log_write_below();
+    } else {
+        for (char *line = below, *next; *line != '\0'; line = next) {
+            next = line + strcspn(line, "\n");
+            if (*next != '\0') *next++ = '\0';
+            sw_log(SW_LOG_WARN, "%s", line);
+        }
+    }
+    below[0] = '\0';
 }
 
 uint64_t sw_now_us(void) {

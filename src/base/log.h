@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "spillway/error.h"
@@ -27,6 +28,21 @@ bool sw_log_level_from_name(const char *name, sw_log_level *out);
 
 /* One line, terminated here; whole lines even from several threads. Clears a progress bar first. */
 void sw_log(sw_log_level level, const char *format, ...) SW_PRINTF(2, 3);
+
+/* A line in which a library complains, without its newline. It is kept, to stand below the sentence that ends
+ * the command; from SW_LOG_VERBOSE on it is shown at once, in its place among the others. */
+void sw_log_below(const char *format, ...) SW_PRINTF(1, 2);
+
+/* The end of a command: "error: sentence" and what was kept below it, or, for NULL, what was kept as
+ * warnings. */
+void sw_log_end(const char *sentence);
+
+/* What was kept, to stderr; for signal handlers too. */
+void sw_log_write_below(void);
+
+/* Where lines are kept from now on, of `size` bytes, zero at first: what others read when this process has
+ * ended. */
+void sw_log_keep_below_in(char *buffer, size_t size);
 
 /* A bar on stderr, drawn only where stderr is a terminal: "label 12/30 [=====     ] 3.2 s"; the time
  * alone where the total is 0: unknown. */

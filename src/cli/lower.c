@@ -19,7 +19,7 @@
 #include "qnn/binary_info.h"
 #include "qnn/htp.h"
 
-enum { BUILD_ID_BYTES = 128, POLL_US = 20000 };
+enum { BUILD_ID_BYTES = 128, BELOW_BYTES = 8192, POLL_US = 20000 };
 
 /* What a compile holds beside the weights, and for each byte of weights: measured on SmolLM2-135M. */
 static const uint64_t process_bytes = (uint64_t)400 << 20;
@@ -32,6 +32,7 @@ typedef struct sw_shard_process {
     /* The child's: */
     sw_code code;
     sw_error error;
+    char below[BELOW_BYTES]; /* the library's lines on it */
     char build_id[BUILD_ID_BYTES];
     sw_manifest_graph graphs[SW_MAX_KINDS];
     char reasons[SW_MAX_KINDS][SW_SLC_REASON_BYTES];
@@ -141,6 +142,7 @@ static _Noreturn void run_child(sw_lowering *l, uint32_t shard, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     sw_progress_forbid(); /* the parent draws */
+    sw_log_keep_below_in(p->below, sizeof p->below);
     sw_code code = lower_shard(l, shard, &p->error);
     for (uint32_t i = 0; code == SW_OK && i < l->target->n_kinds; i++) {
         p->graphs[i] = l->manifest->graphs[shard * l->target->n_kinds + i];
@@ -148,6 +150,7 @@ static _Noreturn void run_child(sw_lowering *l, uint32_t shard, pid_t parent) {
     }
     if (code == SW_OK) snprintf(p->build_id, sizeof p->build_id, "%s", l->manifest->qnn_build_id);
     p->code = code;
+    if (code == SW_OK) sw_log_end(NULL);
     fflush(stderr);
     _exit(0); /* the library's threads and buffers end with it */
 }
@@ -276,6 +279,7 @@ static sw_code poll_shards(sw_lowering *l, sw_error *err) {
         p->pid = 0;
         l->n_running--;
         sw_code code = take_shard(l, i, status, err);
+        if (code != SW_OK && p->below[0] != '\0') sw_log_below("%.*s", (int)strlen(p->below) - 1, p->below);
         if (code != SW_OK) return l->manifest->n_shards > 1 ? sw_error_prefix(err, "shard %u", i) : code;
     }
     return SW_OK;

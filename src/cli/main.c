@@ -53,7 +53,7 @@ int sw_cli_main(int argc, char **argv) {
     if ((fflush(stdout) != 0 || lost) && code == SW_OK)
         code = SW_FAIL(&err, SW_IO, "stdout: can't write: %s",
                        errno != 0 ? strerror(errno) : "a part of the output was lost");
+    sw_log_end(code != SW_OK ? err.message : NULL);
     if (code == SW_OK) return 0;
-    sw_log(SW_LOG_ERROR, "%s", err.message);
     return code == SW_INVALID_ARGUMENT ? 2 : 1;
 }

@@ -48,8 +48,10 @@ static void end_line(stream *s) {
     const char *line = s->line;
     if (s->log != NULL) fprintf(s->log, "%s\n", line);
     keep_in_tail(s, line);
-    if (strncmp(line, error, sizeof error - 1) == 0 && strstr(line, "[QNN]") == NULL)
+    if (strncmp(line, error, sizeof error - 1) == 0)
         snprintf(s->cause, sizeof s->cause, "%s", line + sizeof error - 1);
+    else if (s->cause[0] != '\0' && strncmp(line, "[QNN]", 5) == 0)
+        sw_log_below("%s", line);
     else if (sw_adb_line_is_harmless(line) || strncmp(line, "* daemon ", 9) == 0)
         sw_log(SW_LOG_VERBOSE, "%s", line);
     else if (line[0] != '\0')

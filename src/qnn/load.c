@@ -153,6 +153,7 @@ static void on_abort(int signal_number) {
         "error: Qualcomm's library ended the process, most likely for want of memory\n";
     ssize_t ignored = write(STDERR_FILENO, text, sizeof text - 1);
     (void)ignored;
+    sw_log_write_below();
     _exit(1);
 }
 

@@ -123,7 +123,10 @@ static void take_line(uint32_t level, const char *line, bool first) {
     if (level <= QNN_LOG_WARN && captured.hint == NULL) captured.hint = sw_qnn_hint_find(line);
     if (shown == SW_LOG_ERROR) add_reason(line);
     pthread_mutex_unlock(&lock);
-    sw_log(shown, "[QNN] %s", line);
+    if (shown == SW_LOG_ERROR)
+        sw_log_below("[QNN] %s", line);
+    else
+        sw_log(shown, "[QNN] %s", line);
 }
 
 void sw_qnn_log_callback(const char *format, uint32_t level, uint64_t timestamp, va_list args) {

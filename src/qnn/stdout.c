@@ -66,7 +66,10 @@ static void log_lines(int file) {
     text[n > 0 ? n : 0] = '\0';
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
-        sw_log(strstr(line, "<E>") != NULL ? SW_LOG_ERROR : SW_LOG_DEBUG, "[QNN] %s", line);
+        if (strstr(line, "<E>") != NULL)
+            sw_log_below("[QNN] %s", line);
+        else
+            sw_log(SW_LOG_DEBUG, "[QNN] %s", line);
 }
 
 void sw_qnn_restore_stdout(void *diverted) {

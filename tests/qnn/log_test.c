@@ -120,6 +120,8 @@ static void ops_too_large_for_vtcm_are_seen(void **state) {
     sw_log_set_level(SW_LOG_INFO);
 }
 
+static const char *ends_with; /* the sentence of a failure */
+
 static void say_some(void) {
     say(QNN_LOG_ERROR, " <E> broken: %s", "100%% ~\xc3\xa4");
     say(QNN_LOG_WARN, " <W> one\n\n <W> two");
@@ -131,15 +133,22 @@ static void say_some(void) {
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     say(QNN_LOG_WARN, " <W> %s", text);
+    say(QNN_LOG_ERROR, " <E> broken: %s", "100%% ~\xc3\xa4");
+    say(QNN_LOG_ERROR, " <E> more");
+    sw_log_end(ends_with);
 }
 
 static void lines_are_shown_word_for_word(void **state) {
     (void)state;
     sw_log_set_level(SW_LOG_INFO);
+    sw_log_end(NULL); /* what other tests left */
+    ends_with = "our sentence";
     collect(say_some);
-    assert_ptr_equal(strstr(shown, "error: [QNN]  <E> broken: 100%% ~\xc3\xa4\n"), shown);
-    assert_non_null(strstr(shown, "warning: [QNN]  <W> one\nwarning: [QNN]  <W> two\n[QNN] spill_bytes=1\n"
-                                  "warning: [QNN]  <W> xxx"));
+    assert_ptr_equal(strstr(shown, "warning: [QNN]  <W> one\nwarning: [QNN]  <W> two\n[QNN] spill_bytes=1\n"
+                                   "warning: [QNN]  <W> xxx"),
+                     shown);
+    static const char end[] = "\nerror: our sentence\n[QNN]  <E> broken: 100%% ~\xc3\xa4\n[QNN]  <E> more\n";
+    assert_ptr_equal(strstr(shown, end), shown + strlen(shown) - strlen(end));
     assert_null(strstr(shown, "per op"));
     assert_null(strstr(shown, "of one op"));
     assert_null(strstr(shown, "option 66"));
@@ -147,13 +156,20 @@ static void lines_are_shown_word_for_word(void **state) {
     assert_int_equal(sw_qnn_log_level(), QNN_LOG_INFO);
     sw_log_set_level(SW_LOG_ERROR);
     collect(say_some);
-    assert_string_equal(shown, "error: [QNN]  <E> broken: 100%% ~\xc3\xa4\n");
+    assert_string_equal(shown, end + 1);
     assert_int_equal(sw_qnn_log_level(), QNN_LOG_INFO); /* the DDR summary is wanted at every level */
     sw_log_set_level(SW_LOG_DEBUG);
     collect(say_some);
     assert_non_null(strstr(shown, "[QNN] per op\n[QNN] unexpected GraphHtpSettings option 66\n"));
     assert_int_equal(sw_qnn_log_level(), QNN_LOG_DEBUG);
+    assert_non_null(strstr(shown, "[QNN]  <E> more\nerror: our sentence\n")); /* all in their order */
+    /* Where all went well in the end, they are warnings. */
     sw_log_set_level(SW_LOG_INFO);
+    ends_with = NULL;
+    collect(say_some);
+    assert_null(strstr(shown, "error: "));
+    assert_non_null(
+        strstr(shown, "\nwarning: [QNN]  <E> broken: 100%% ~\xc3\xa4\nwarning: [QNN]  <E> more\n"));
 }
 
 int main(void) {
