@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
+
 /* The maps that are open, for the SIGBUS report: a handler may only read plain memory. */
 enum { MAX_REPORTED_MAPS = 64 };
 static sw_file_map reported[MAX_REPORTED_MAPS];
@@ -205,6 +207,7 @@ sw_code sw_file_writer_open(sw_file_writer *w, const char *path, sw_error *err) 
         return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", path);
     }
     int fd = create_temporary(w, capacity);
+    if (fd >= 0) w->interrupt = sw_interrupt_add_file(w->temporary);
     if (fd >= 0 && (w->stream = fdopen(fd, "wb")) != NULL) return SW_OK;
     sw_code code = SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(errno));
     if (fd >= 0) close(fd), unlink(w->temporary);
@@ -233,6 +236,7 @@ sw_code sw_file_writer_commit(sw_file_writer *w, sw_error *err) {
         unlink(w->temporary);
     else
         code = sync_folder_of(w->path, err);
+    sw_interrupt_drop(w->interrupt);
     free(w->path), free(w->temporary);
     *w = (sw_file_writer){0};
     return code;
@@ -243,6 +247,7 @@ void sw_file_writer_discard(sw_file_writer *w) {
         fclose(w->stream);
         unlink(w->temporary);
     }
+    sw_interrupt_drop(w->interrupt);
     free(w->path), free(w->temporary);
     *w = (sw_file_writer){0};
 }

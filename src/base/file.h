@@ -46,6 +46,7 @@ sw_code sw_file_read_text(const char *path, uint64_t limit, sw_arena *arena, cha
 typedef struct sw_file_writer {
     FILE *stream;
     char *path, *temporary; /* owned */
+    int interrupt;          /* the temporary file's entry (base/interrupt.h) */
 } sw_file_writer;
 
 /* Errors: SW_IO where path is a folder, fifo, device or link, or where its folder can't be written to. */

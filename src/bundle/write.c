@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "bundle/internal.h"
 #include "bundle/safetensors_write.h"
@@ -32,6 +33,8 @@ struct sw_bundle_writer {
     sw_arena arena;
     char *folder, *partial;
     int folder_fd; /* locked */
+    bool made_folder;
+    int interrupts[2]; /* entries of partial, and of a folder that was made (base/interrupt.h) */
     sw_part parts[SW_MAX_PARTS];
     uint32_t n_parts;
     sw_decoder *decoder; /* borrowed, from begin_weights on */
@@ -131,10 +134,12 @@ static sw_code check_manifest_is_ours(sw_bundle_writer *w, sw_error *err) {
 
 sw_code sw_bundle_writer_begin(sw_bundle_writer **out, const char *folder, sw_error *err) {
     *out = NULL;
+    bool made = access(folder, F_OK) != 0;
     SW_TRY(sw_folder_make(folder, err));
     sw_bundle_writer *w = calloc(1, sizeof *w);
     if (w == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", folder);
     w->folder_fd = -1;
+    w->made_folder = made;
     w->folder = sw_arena_strdup(&w->arena, folder);
     char *partial = sw_path_join(&w->arena, folder, SW_PARTIAL_NAME);
     sw_code code = SW_OK;
@@ -143,6 +148,8 @@ sw_code sw_bundle_writer_begin(sw_bundle_writer **out, const char *folder, sw_er
     if (code == SW_OK) code = check_manifest_is_ours(w, err);
     if (code == SW_OK) {
         clean_up(folder, partial);
+        if (made) w->interrupts[1] = sw_interrupt_add_empty_folder(w->folder);
+        w->interrupts[0] = sw_interrupt_add_folder(partial);
         if (mkdir(partial, 0777) == 0)
             w->partial = partial; /* from now on ours to remove */
         else
@@ -332,6 +339,15 @@ static sw_code write_journal(sw_bundle_writer *w, const char *text, size_t size,
     return sw_file_replace(next, text, size, err);
 }
 
+/* Steps 3 to 5. */
+static sw_code switch_over(sw_bundle_writer *w, const char *text, size_t size, sw_error *err) {
+    SW_TRY(write_journal(w, text, size, err));
+    for (uint32_t i = 0; i < w->n_parts; i++) SW_TRY(move_up(w, w->parts[i].path, err));
+    SW_TRY(sync_folder(w, err));
+    SW_TRY(move_up(w, SW_MANIFEST_NAME, err));
+    return sync_folder(w, err);
+}
+
 sw_code sw_bundle_writer_commit(sw_bundle_writer *w, sw_manifest *manifest, sw_error *err) {
     char *text;
     size_t size;
@@ -348,11 +364,11 @@ sw_code sw_bundle_writer_commit(sw_bundle_writer *w, sw_manifest *manifest, sw_e
     SW_TRY(sw_manifest_check_decoder(manifest, w->decoder, SW_MANIFEST_NAME, err));
     SW_TRY(sw_manifest_write(manifest, &w->arena, &text, &size, err));
 
-    SW_TRY(write_journal(w, text, size, err));
-    for (uint32_t i = 0; i < w->n_parts; i++) SW_TRY(move_up(w, w->parts[i].path, err));
-    SW_TRY(sync_folder(w, err));
-    SW_TRY(move_up(w, SW_MANIFEST_NAME, err));
-    return sync_folder(w, err); /* what is left is swept by sw_bundle_writer_free */
+    sw_interrupt_hold();
+    sw_code code = switch_over(w, text, size, err);
+    if (code == SW_OK) clean_up(w->folder, w->partial);
+    sw_interrupt_release();
+    return code;
 }
 
 void sw_bundle_writer_free(sw_bundle_writer *w) {
@@ -360,6 +376,8 @@ void sw_bundle_writer_free(sw_bundle_writer *w) {
     sw_safetensors_writer_discard(&w->stream);
     sw_safetensors_close(&w->weights);
     if (w->partial != NULL) clean_up(w->folder, w->partial);
+    if (w->made_folder) rmdir(w->folder); /* where nothing is in it */
+    for (int i = 0; i < 2; i++) sw_interrupt_drop(w->interrupts[i]);
     if (w->folder_fd >= 0) close(w->folder_fd); /* unlocks */
     sw_arena_free(&w->arena);
     free(w);

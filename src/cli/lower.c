@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "cli/advise.h"
@@ -139,6 +140,7 @@ static sw_code lower_shard(sw_lowering *l, uint32_t shard, sw_error *err) {
 /* Ends with its parent: nobody else waits for it. */
 static _Noreturn void run_child(sw_lowering *l, uint32_t shard, pid_t parent) {
     sw_shard_process *p = &l->processes[shard];
+    sw_interrupt_forget();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     sw_progress_forbid(); /* the parent draws */

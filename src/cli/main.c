@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "qnn/load.h"
@@ -43,6 +44,7 @@ static sw_code run(int argc, char **argv, sw_error *err) {
 int sw_cli_main(int argc, char **argv) {
     sw_cli_start_us = sw_now_us();
     sw_file_report_shrinking();
+    sw_interrupt_catch();
     signal(SIGXFSZ, SIG_IGN); /* at the limit of `ulimit -f` the write fails, which names the file */
     sw_error err = {SW_OK, ""};
     sw_code code = sw_file_fill_standard_descriptors(&err);

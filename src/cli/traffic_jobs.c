@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/traffic.h"
@@ -85,6 +86,7 @@ sw_code sw_traffic_command(sw_traffic *t, const sw_traffic_point *p, const char 
 
 /* Ends with its parent: a measurement that nobody waits for only costs time. */
 static void run_child(const char *const *command, pid_t parent) {
+    sw_interrupt_forget();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(126);
     execv(command[0], (char *const *)(uintptr_t)command);

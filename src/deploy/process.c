@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
+
 extern char **environ;
 
 enum { N_PIPES = 2, LOOK_MS = 50 };
@@ -86,6 +88,7 @@ sw_code sw_process_run(const sw_process *p, int *status, sw_error *err) {
             code = SW_FAIL(err, SW_IO, "can't make a pipe: %s", strerror(errno));
     if (code == SW_OK) code = spawn(p->argv, (int[N_PIPES]){ends[0][1], ends[1][1]}, &pid, err);
     bool started = code == SW_OK;
+    int interrupt = started ? sw_interrupt_add_process(pid) : 0;
     for (int i = 0; i < N_PIPES; i++)
         if (ends[i][1] >= 0) close(ends[i][1]);
     if (started) code = wait_for(p, pid, (int[N_PIPES]){ends[0][0], ends[1][0]}, &wait_status, &ended, err);
@@ -93,6 +96,7 @@ sw_code sw_process_run(const sw_process *p, int *status, sw_error *err) {
         kill(pid, SIGTERM);
         while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) continue;
     }
+    sw_interrupt_drop(interrupt);
     for (int i = 0; i < N_PIPES; i++)
         if (ends[i][0] >= 0) close(ends[i][0]);
     *status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "deploy/failure.h"
 #include "deploy/words.h"
@@ -74,17 +75,20 @@ static sw_code take_lines(void *context, const char *data, size_t size, sw_error
  */
 static sw_code push_text(sw_adb *adb, const char *text, const char *remote, sw_error *err) {
     char path[] = "/tmp/spillway-prompt-XXXXXX";
-    int fd = mkstemp(path);
+    int fd = mkstemp(path), interrupt = sw_interrupt_add_file(path);
     FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (file == NULL) {
-        if (fd >= 0) close(fd);
-        return SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(errno));
+        sw_code code = SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(errno));
+        if (fd >= 0) close(fd), unlink(path);
+        sw_interrupt_drop(interrupt);
+        return code;
     }
     bool written = fwrite(text, 1, strlen(text), file) == strlen(text);
     written = fclose(file) == 0 && written;
     sw_code code = written ? sw_adb_push(adb, path, remote, err)
                            : SW_FAIL(err, SW_IO, "%s: can't write: %s", path, strerror(errno));
     unlink(path);
+    sw_interrupt_drop(interrupt);
     return code;
 }
 

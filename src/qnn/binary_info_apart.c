@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/interrupt.h"
 #include "qnn/binary_info.h"
 
 enum { SECONDS = 60, MOST_RECORD_BYTES = 256 << 20 };
@@ -162,6 +163,7 @@ sw_code sw_binary_info_read_apart(sw_binary_info_opener *open, void *context, co
     fflush(stdout); /* what waits in the buffer must not be written twice */
     pid_t child = fork();
     if (child == 0) {
+        sw_interrupt_forget();
         close(ends[0]);
         run_child(ends[1], open, context, file, data, size);
     }

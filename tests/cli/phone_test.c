@@ -1,6 +1,9 @@
 /* A bundle on a phone, through the program and a stand-in for adb: what is checked before anything is sent,
  * what is sent, what comes back, and every way to fail with its sentence. In place of the phone's runner this
  * machine's build runs on its CPU device. */
+#include <signal.h>
+#include <sys/prctl.h>
+
 #include "cli/fake_phone.h"
 #include "cli/tiny_bundle.h"
 #include "deploy/failure.h"
@@ -428,6 +431,55 @@ static void llama_checks_the_device_first(void **state) {
     refused(1, "doesn't answer", r);
 }
 
+static unsigned prompt_files(void) {
+    unsigned n = 0;
+    FILE *f = popen("ls /tmp | grep -c '^spillway-prompt-'", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%u", &n), 1);
+    pclose(f);
+    return n;
+}
+
+/* Ctrl-C while the phone computes: adb is told to end too, and no prompt is left in /tmp. */
+static void ended_by_a_signal(void **state) {
+    (void)state;
+    char script[300], *old = strdup(getenv("FAKE_ADB_RUN"));
+    int n = snprintf(script, sizeof script, "#!/bin/sh\necho $$ >%s/started\nexec sleep 100\n", folder);
+    setenv("FAKE_ADB_RUN", write_file("sleeper", script, (size_t)n), 1);
+    assert_int_equal(chmod(in_folder("sleeper"), 0755), 0);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* what the program leaves becomes ours */
+    unsigned prompts = prompt_files();
+    pid_t child = fork();
+    if (child == 0) {
+        int null = open("/dev/null", O_WRONLY);
+        dup2(null, 1), dup2(null, 2);
+        putenv(sdk_variable);
+        execl(SW_PROGRAM, "spillway", "generate", bundle, "-s", "FAKE1", "--prompt", "abc", ANDROID,
+              (char *)NULL);
+        _exit(126);
+    }
+    int pid = 0, status;
+    for (int i = 0; i < 1000 && pid == 0; i++) {
+        FILE *f = fopen(in_folder("started"), "r");
+        if (f != NULL && fscanf(f, "%d", &pid) != 1) pid = 0;
+        if (f != NULL) fclose(f);
+        usleep(10000);
+    }
+    assert_true(pid > 0);
+    kill(child, SIGINT);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGINT);
+    assert_int_equal(prompt_files(), prompts);
+    kill(pid, SIGKILL); /* the phone's; a real one ends with its connection */
+    pid_t got = 0;
+    for (int i = 0; i < 500 && got >= 0; i++)
+        if ((got = waitpid(-1, NULL, WNOHANG)) == 0) usleep(10000);
+    assert_int_equal(got, -1); /* nobody is left */
+    setenv("FAKE_ADB_RUN", old, 1);
+    free(old);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(reply_and_second_run, fresh_device),
@@ -445,6 +497,7 @@ int main(void) {
         cmocka_unit_test_setup(failures, fresh_device),
         cmocka_unit_test_setup(dsp_noise, fresh_device),
         cmocka_unit_test_setup(no_sha256sum_there, fresh_device),
+        cmocka_unit_test_setup(ended_by_a_signal, fresh_device),
         cmocka_unit_test_setup(llama_checks_the_device_first, fresh_device),
     };
     return cmocka_run_group_tests_name("phone", tests, set_up, remove_folder);
