@@ -48,6 +48,7 @@ void sw_manifest_init(sw_manifest *m, const sw_decoder *decoder) {
         m->graphs[g].name = graph->name;
         m->graphs[g].shard = graph->shard;
         m->graphs[g].ar_len = graph->ar_len;
+        m->graphs[g].head_pieces = sw_graph_head_pieces(graph);
         for (unsigned op = 0; op < SW_OP_COUNT; op++)
             m->graphs[g].op_counts[op] = sw_graph_count_ops(graph, (sw_op_type)op);
         for (uint32_t i = 0; i < graph->n_outputs; i++)
@@ -77,12 +78,13 @@ static json_t *graphs_to_json(const sw_manifest *m) {
                 json_object_set_new(ops, sw_op_get_info((sw_op_type)op)->name,
                                     json_integer(g->op_counts[op]));
         json_array_append_new(
-            graphs, json_pack("{s:s, s:I, s:I, s:s, s:b, s:o, s:I, s:I, s:o, s:o, s:f}", "name", g->name,
-                              "shard", (json_int_t)g->shard, "ar_len", (json_int_t)g->ar_len, "attention",
-                              sw_attention_form_name(g->attention), "slc_allocator", g->slc_allocator,
-                              "slc_advice", advice_to_json(g), "spill_fill_bytes",
-                              (json_int_t)g->spill_fill_bytes, "vtcm_bytes", (json_int_t)g->vtcm_bytes, "ddr",
-                              ddr_to_json(&g->ddr), "ops", ops, "finalize_seconds", g->finalize_seconds));
+            graphs,
+            json_pack("{s:s, s:I, s:I, s:s, s:I, s:b, s:o, s:I, s:I, s:o, s:o, s:f}", "name", g->name,
+                      "shard", (json_int_t)g->shard, "ar_len", (json_int_t)g->ar_len, "attention",
+                      sw_attention_form_name(g->attention), "head_pieces", (json_int_t)g->head_pieces,
+                      "slc_allocator", g->slc_allocator, "slc_advice", advice_to_json(g), "spill_fill_bytes",
+                      (json_int_t)g->spill_fill_bytes, "vtcm_bytes", (json_int_t)g->vtcm_bytes, "ddr",
+                      ddr_to_json(&g->ddr), "ops", ops, "finalize_seconds", g->finalize_seconds));
     }
     return graphs;
 }

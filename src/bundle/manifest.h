@@ -57,6 +57,7 @@ typedef struct sw_manifest_graph { /* in the order of the decoder's graphs */
     uint32_t shard;
     uint32_t ar_len;
     sw_attention_form attention; /* which form the builder made, so that a phone can decide between forms */
+    uint32_t head_pieces;        /* in which the row of logits is computed; 1: whole */
     bool slc_allocator;
     sw_slc_verdict slc_verdict;            /* the advisor's, see soc/slc_advisor.h */
     const char *slc_reason;                /* in one sentence; NULL where it was not asked */

@@ -102,10 +102,20 @@ static sw_code read_advice(reader *r, const sw_json *parent, sw_manifest_graph *
 }
 
 static sw_code read_graph(reader *r, const sw_json *at, uint32_t shard, sw_manifest_graph *g) {
-    static const char *const keys[] = {"name",          "shard",      "ar_len",           "attention",
-                                       "slc_allocator", "slc_advice", "spill_fill_bytes", "vtcm_bytes",
-                                       "ddr",           "ops",        "finalize_seconds", NULL};
-    sw_json form;
+    static const char *const keys[] = {"name",
+                                       "shard",
+                                       "ar_len",
+                                       "attention",
+                                       "slc_allocator",
+                                       "slc_advice",
+                                       "spill_fill_bytes",
+                                       "vtcm_bytes",
+                                       "ddr",
+                                       "ops",
+                                       "finalize_seconds",
+                                       "head_pieces",
+                                       NULL};
+    sw_json form, pieces = sw_json_find(at, "head_pieces");
     const char *attention;
     SW_TRY(sw_json_only_keys(at, keys, r->err));
     SW_TRY(get_text(r, at, "name", SW_NAME_BYTES - 1, &g->name));
@@ -118,6 +128,8 @@ static sw_code read_graph(reader *r, const sw_json *at, uint32_t shard, sw_manif
     form = sw_json_find(at, "attention");
     if (!sw_attention_form_from_name(attention, &g->attention))
         return sw_json_fail(&form, r->err, "is `%s`, wanted grouped, per_kv_head or per_head", attention);
+    g->head_pieces = 1; /* bundles from before heads were cut don't say */
+    if (pieces.value != NULL) SW_TRY(get_u32(r, at, "head_pieces", 1, SW_MAX_INPUTS, &g->head_pieces));
     SW_TRY(get_bool(r, at, "slc_allocator", &g->slc_allocator));
     SW_TRY(read_advice(r, at, g));
     SW_TRY(get_u64(r, at, "spill_fill_bytes", &g->spill_fill_bytes));

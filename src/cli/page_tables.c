@@ -50,6 +50,11 @@ void sw_page_ops(const sw_page *page) {
         sw_page_figure(page, SW_FIGURE_COUNT, "graphs.%zu.ar_len", g);
         fputs(" tokens a call, attention ", f);
         sw_page_text(page, sw_page_string(page, "graphs.%zu.attention", g));
+        if (sw_page_number(page, "graphs.%zu.head_pieces", g) > 1) {
+            fputs(", head in ", f);
+            sw_page_figure(page, SW_FIGURE_COUNT, "graphs.%zu.head_pieces", g);
+            fputs(" pieces", f);
+        }
         fputs("; Qualcomm's finalize took ", f);
         sw_page_figure(page, SW_FIGURE_DECIMAL, "graphs.%zu.finalize_seconds", g);
         fputs(" s.</p>", f);

@@ -93,6 +93,13 @@ static void print_spills(const sw_planned *p, const sw_target *t, FILE *stream) 
     }
 }
 
+static void print_heads(const sw_planned *p, FILE *stream) {
+    const sw_plan_graph *last = &p->plan.graphs[p->decoder.n_graphs - 1]; /* alike in all kinds */
+    if (last->head_pieces > 1)
+        fprintf(stream, "head: in %u pieces, so that a row of logits has room in the VTCM\n",
+                last->head_pieces);
+}
+
 static void print_sums(const sw_planned *p, const sw_target *t, FILE *stream) {
     const sw_memory_plan *m = &p->plan;
     const sw_slc_assumption *e = &sw_slc_assumptions[SW_SLC_dram_efficiency];
@@ -113,6 +120,7 @@ static void print_sums(const sw_planned *p, const sw_target *t, FILE *stream) {
         fprintf(stream, "embedding table of the host: %.1f MB, mapped\n", mb(m->embedding_bytes));
     else
         fprintf(stream, "embedding table of the host: the head's own\n");
+    print_heads(p, stream);
     print_spills(p, t, stream);
     if (m->dram_gbps <= 0) {
         fprintf(stream, "tokens/s that DRAM allows: unknown\n");
@@ -144,14 +152,14 @@ static json_t *interval_to_json(const sw_interval *i) {
 }
 
 static json_t *graph_to_json(const sw_plan_graph *g) {
-    return json_pack("{s:s, s:I, s:[i, i], s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "name",
+    return json_pack("{s:s, s:I, s:[i, i], s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o}", "name",
                      g->name, "shard", (json_int_t)g->shard, "layers", (int)g->layers.begin,
                      (int)g->layers.end - 1, "ar_len", (json_int_t)g->ar_len, "ops", (json_int_t)g->n_ops,
-                     "weight_bytes", number(g->weight_bytes), "kv_in_bytes", number(g->kv_in_bytes),
-                     "kv_out_bytes", number(g->kv_out_bytes), "other_in_bytes", number(g->other_in_bytes),
-                     "other_out_bytes", number(g->other_out_bytes), "activation_bytes",
-                     number(g->activation_bytes), "activation_op", g->activation_op, "least_ddr_bytes",
-                     number(g->dram_bytes));
+                     "head_pieces", (json_int_t)g->head_pieces, "weight_bytes", number(g->weight_bytes),
+                     "kv_in_bytes", number(g->kv_in_bytes), "kv_out_bytes", number(g->kv_out_bytes),
+                     "other_in_bytes", number(g->other_in_bytes), "other_out_bytes",
+                     number(g->other_out_bytes), "activation_bytes", number(g->activation_bytes),
+                     "activation_op", g->activation_op, "least_ddr_bytes", number(g->dram_bytes));
 }
 
 static json_t *shard_to_json(const sw_plan_shard *s) {

@@ -47,9 +47,11 @@ static void print_graph(const sw_manifest *m, const sw_manifest_graph *g, FILE *
     char line[SW_LINE_BYTES];
     sw_layer_run run = sw_shard_layers(m->hparams.n_layers, m->n_shards, g->shard);
     fprintf(stream, "%s\n", sw_graph_line(m, g, line));
-    fprintf(stream, "  AR length %u, layers %u to %u, attention %s; %s; finalize %.1f s\n", g->ar_len,
-            run.begin, run.end - 1, sw_attention_form_name(g->attention),
-            sw_ops_line(g, run.end - run.begin, line), g->finalize_seconds);
+    fprintf(stream, "  AR length %u, layers %u to %u, attention %s", g->ar_len, run.begin, run.end - 1,
+            sw_attention_form_name(g->attention));
+    if (g->head_pieces > 1) fprintf(stream, ", head in %u pieces", g->head_pieces);
+    fprintf(stream, "; %s; finalize %.1f s\n", sw_ops_line(g, run.end - run.begin, line),
+            g->finalize_seconds);
     if (g->slc_reason != NULL)
         fprintf(stream, "  SLC allocator: advice: %s: %s\n", sw_slc_verdict_name(g->slc_verdict),
                 g->slc_reason);

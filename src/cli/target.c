@@ -137,6 +137,6 @@ void sw_target_choose_forms(sw_target *t, const sw_options *o, const sw_hparams 
         sw_graph_options *kind = &t->kinds[i];
         if (t->tuning == NULL && !sw_attention_form_from_name(o->attention, &kind->attention))
             kind->attention = sw_attention_form_auto(hparams, kind->ar_len, t->context_len, t->vtcm_mb);
-        kind->head = SW_HEAD_TOP_K(t->top_k);
+        kind->head = sw_head_form_auto(hparams->vocab, t->top_k, t->vtcm_mb);
     }
 }

@@ -88,7 +88,8 @@ bool sw_traffic_shares_weights(const sw_traffic *t, const sw_traffic_point *p) {
 }
 
 sw_code sw_traffic_build(const sw_traffic *t, const sw_traffic_point *p, sw_decoder *out, sw_error *err) {
-    const sw_graph_options options = {p->graph, p->ar_len, p->attention, SW_HEAD_TOP_K(p->top_k)};
+    const sw_graph_options options = {p->graph, p->ar_len, p->attention,
+                                      sw_head_form_auto(t->model.hparams.vocab, p->top_k, p->vtcm_mb)};
     sw_model model = t->model; /* its views are borrowed */
     model.hparams.n_layers = p->layers;
     if (sw_cli_wants_rotation(&t->recipes[p->recipe].recipe, t->options))

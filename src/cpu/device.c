@@ -16,8 +16,11 @@ typedef struct cpu_device {
 static sw_code supports(sw_device *device, const sw_graph *graph, const sw_op *op, sw_error *err) {
     (void)device;
     sw_op_call call;
-    SW_TRY(sw_op_call_init(&call, graph, op, err));
-    return sw_kernel_find(&call, err) != NULL ? SW_OK : SW_UNSUPPORTED;
+    sw_arena arena = SW_ARENA_EMPTY;
+    sw_code code = sw_op_call_init(&call, graph, op, &arena, err);
+    if (code == SW_OK && sw_kernel_find(&call, err) == NULL) code = SW_UNSUPPORTED;
+    sw_arena_free(&arena);
+    return code;
 }
 
 static sw_code load(sw_device *device, const sw_graph *graph, sw_program **out, sw_error *err) {
@@ -80,7 +83,7 @@ static sw_code run_step(sw_program *p, const sw_step *step, sw_error *err) {
     sw_op_call call = step->call;
     const sw_op *op = call.op;
     for (uint32_t j = 0; j < op->n_inputs; j++) {
-        call.in_data[j] = p->values[op->inputs[j]];
+        if (call.in[j]->kind != SW_TENSOR_CONSTANT) call.in_data[j] = p->values[op->inputs[j]];
         call.in_head_stride[j] = p->head_strides[op->inputs[j]];
     }
     call.out_data = p->storage[op->outputs[0]];

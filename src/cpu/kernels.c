@@ -71,7 +71,24 @@ static sw_code check_tensor(const sw_graph *graph, const sw_tensor *t, sw_error 
     return SW_OK;
 }
 
-sw_code sw_op_call_init(sw_op_call *call, const sw_graph *graph, const sw_op *op, sw_error *err) {
+/* The second input, a constant of which the op takes some channels. */
+static sw_code take_channels(sw_op_call *call, sw_arena *arena, sw_error *err) {
+    const sw_op *op = call->op;
+    const sw_tensor *w = op->n_inputs > 1 ? call->in[1] : NULL;
+    if (w == NULL || w->kind != SW_TENSOR_CONSTANT || w->rank != 2 ||
+        op->channels.begin >= op->channels.end || op->channels.end > w->dims[0])
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "op %s: takes channels %u to %u, but its constant has %u",
+                       op->name, op->channels.begin, op->channels.end, w != NULL ? w->dims[0] : 0);
+    sw_tensor *rows = sw_arena_alloc(arena, sizeof *rows);
+    sw_weight *view = sw_arena_alloc(arena, sizeof *view);
+    if (rows == NULL || view == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    sw_constant_rows(w, op->channels.begin, op->channels.end, rows, view);
+    call->in[1] = rows;
+    return SW_OK;
+}
+
+sw_code sw_op_call_init(sw_op_call *call, const sw_graph *graph, const sw_op *op, sw_arena *arena,
+                        sw_error *err) {
     *call = (sw_op_call){.op = op};
     if ((unsigned)op->type >= SW_OP_COUNT)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: op %s has no legal type", graph->name, op->name);
@@ -95,5 +112,5 @@ sw_code sw_op_call_init(sw_op_call *call, const sw_graph *graph, const sw_op *op
         else
             call->places = graph->tensors[index];
     }
-    return SW_OK;
+    return op->channels.end != 0 ? take_channels(call, arena, err) : SW_OK;
 }

@@ -45,7 +45,7 @@ static sw_code choose_kernels(sw_program *p, uint32_t *first_use, sw_error *err)
         const sw_op *op = &graph->ops[i];
         sw_step *step = &p->steps[i];
         step->index = i;
-        SW_TRY(sw_op_call_init(&step->call, graph, op, err));
+        SW_TRY(sw_op_call_init(&step->call, graph, op, &p->arena, err));
         step->call.silu_input = find_silu_input(graph, op, first_use);
         step->kernel = sw_kernel_find(&step->call, err);
         if (step->kernel == NULL) return SW_UNSUPPORTED;
@@ -139,7 +139,7 @@ static sw_code prepare(sw_program *p, sw_error *err) {
         for (uint32_t j = 0; j < step->call.op->n_inputs; j++)
             if (step->call.in[j]->kind == SW_TENSOR_CONSTANT) {
                 step->call.in_data[j] = step->call.in[j]->data;
-                p->values[step->call.op->inputs[j]] = step->call.in[j]->data;
+                p->values[step->call.op->inputs[j]] = p->graph->tensors[step->call.op->inputs[j]]->data;
             }
         if (!step->for_observers) SW_TRY(prepare_step(p, step, err));
         size_t wish = step->kernel->scratch_bytes != NULL ? step->kernel->scratch_bytes(&step->call) : 0;

@@ -39,9 +39,10 @@ struct sw_program {
 /* The first kernel that takes the call, or NULL with a sentence on the op, its tensors and what there is. */
 const sw_kernel *sw_kernel_find(const sw_op_call *call, sw_error *err);
 
-/* in[], out and op of the graph's op. Checks what reading them relies on: indices, counts, ranks, sizes.
- * Errors: SW_INVALID_ARGUMENT. */
-sw_code sw_op_call_init(sw_op_call *call, const sw_graph *graph, const sw_op *op,
+/* in[], out and op of the graph's op; a part of a constant becomes a constant of its own, in the arena.
+ * Checks what reading them relies on: indices, counts, ranks, sizes. Errors: SW_INVALID_ARGUMENT,
+ * SW_NO_MEMORY. */
+sw_code sw_op_call_init(sw_op_call *call, const sw_graph *graph, const sw_op *op, sw_arena *arena,
                         sw_error *err) SW_MUST_CHECK;
 
 /* Errors: SW_INVALID_ARGUMENT (a graph that can't be executed in its order), SW_UNSUPPORTED, SW_NO_MEMORY. */

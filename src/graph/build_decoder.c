@@ -305,6 +305,23 @@ static void candidates(builder *b, uint32_t row) {
     if (!sw_graph_add_op(b->graph, &op)) b->failed = true;
 }
 
+/* A row's logits in pieces of channels, joined again. x [1, hidden] -> output `logits`. */
+static void head_in_pieces(builder *b, uint32_t x) {
+    const uint32_t vocab = b->decoder->hparams.vocab, pieces = b->options->head.pieces;
+    const uint32_t width = vocab % 32 == 0 ? 32 : 1, w = weight(b, SW_W_HEAD);
+    sw_op join = {.type = SW_OP_CONCAT, .n_inputs = pieces};
+    for (uint32_t i = 0; i < pieces; i++) {
+        sw_op op = binary(SW_OP_FULLY_CONNECTED, x, w);
+        op.channels.begin = sw_head_piece_begin(vocab, pieces, i);
+        op.channels.end = sw_head_piece_begin(vocab, pieces, i + 1);
+        const uint32_t n = op.channels.end - op.channels.begin;
+        const uint32_t row = piece(b, op, "logits_row", "logits", i, SHAPE(1, n));
+        join.inputs[i] =
+            piece(b, unary(SW_OP_RESHAPE, row), "logits_part", "logits", i, SHAPE(n / width, width));
+    }
+    add_op(b, join, SW_TENSOR_OUTPUT, SW_ROLE_ACTIVATION, "logits", NULL, SHAPE(vocab / width, width));
+}
+
 /* The final norm and the head. x [n, hidden] -> output `logits`. */
 static void head(builder *b, uint32_t x, uint32_t last) {
     const sw_hparams *h = &b->decoder->hparams;
@@ -313,6 +330,10 @@ static void head(builder *b, uint32_t x, uint32_t last) {
         x = add_op(b, binary(SW_OP_GATHER, x, last), SW_TENSOR_NATIVE, SW_ROLE_ACTIVATION, "last_hidden",
                    b->graph->tensors[x]->range, SHAPE(1, h->hidden));
     x = rms_norm(b, x, SW_W_FINAL_NORM, "final_norm_out", SHAPE(rows, h->hidden));
+    if (b->options->head.pieces > 1) {
+        head_in_pieces(b, x);
+        return;
+    }
     sw_op op = binary(SW_OP_FULLY_CONNECTED, x, weight(b, SW_W_HEAD));
     shape logits = SHAPE(rows, h->vocab);
     if (rows == 1) { /* see decoder.h: a single row would leave as a tile of 32 */
@@ -424,6 +445,13 @@ static sw_code check_sizes(const sw_model *model, uint32_t context_len, const sw
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
                            "%s: the %u best logits, wanted at most %u and of one row", kinds[i].name,
                            kinds[i].head.top_k, model->hparams.vocab);
+        const sw_head_form head = kinds[i].head;
+        if (head.pieces > 1 && (head.all_rows || head.top_k > 0 || head.pieces > SW_MAX_INPUTS ||
+                                head.pieces > model->hparams.vocab / 32))
+            return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                           "%s: a head in %u pieces, wanted at most %d of 32 logits or more, and all logits "
+                           "of one row",
+                           kinds[i].name, head.pieces, SW_MAX_INPUTS);
         if (!sw_attention_form_fits(&model->hparams, kinds[i].attention))
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
                            "%s: attention %s has more pieces than the %d that can be joined", kinds[i].name,

@@ -43,13 +43,21 @@ sw_attention_form sw_attention_form_auto(const sw_hparams *hparams, uint32_t ar_
 
 /* What the head hands out. */
 typedef struct sw_head_form {
-    bool all_rows;  /* logits of all n rows: calibration, evaluation; else of one row, chosen by `last` */
-    uint32_t top_k; /* 0: its logits; N: the N best of them, see sw_candidates; of one row alone */
+    bool all_rows;   /* logits of all n rows: calibration, evaluation; else of one row, chosen by `last` */
+    uint32_t top_k;  /* 0: its logits; N: the N best of them, see sw_candidates; of one row alone */
+    uint32_t pieces; /* that a row of logits is computed in, and then joined; 0, 1: whole */
 } sw_head_form;
 
-#define SW_HEAD_LAST     ((sw_head_form){false, 0})
-#define SW_HEAD_ALL      ((sw_head_form){true, 0})
-#define SW_HEAD_TOP_K(n) ((sw_head_form){false, n})
+#define SW_HEAD_LAST     ((sw_head_form){.top_k = 0})
+#define SW_HEAD_ALL      ((sw_head_form){.all_rows = true})
+#define SW_HEAD_TOP_K(n) ((sw_head_form){.top_k = n})
+#define SW_HEAD_CUT(n)   ((sw_head_form){.pieces = n})
+
+/* The form for what is handed out: in how many pieces, the VTCM says (head_form.c). */
+sw_head_form sw_head_form_auto(uint32_t vocab, uint32_t top_k, uint32_t vtcm_mb);
+
+/* Where piece `piece` of that many begins, for piece = pieces the end: vocab. Multiples of 32. */
+uint32_t sw_head_piece_begin(uint32_t vocab, uint32_t pieces, uint32_t piece);
 
 const char *sw_attention_form_name(sw_attention_form form); /* "grouped", "per_kv_head", "per_head" */
 bool sw_attention_form_from_name(const char *name, sw_attention_form *out);
@@ -116,6 +124,9 @@ typedef struct sw_candidates {
     uint32_t n;              /* N; 0: all logits */
 } sw_candidates;
 sw_candidates sw_graph_candidates(const sw_graph *graph);
+
+/* In how many pieces a graph computes its logits; 1: whole, or it has none. */
+uint32_t sw_graph_head_pieces(const sw_graph *graph);
 
 /* How many of the greatest logits every graph is sure to hand out; 0: all. */
 uint32_t sw_decoder_candidates(const sw_decoder *decoder);

@@ -84,6 +84,8 @@ static json_t *op_to_json(const sw_graph *graph, const sw_op *op) {
     json_object_set_new(o, "outputs", names(graph, op->outputs, op->n_outputs));
     json_t *params = params_to_json(graph, op);
     if (params != NULL) json_object_set_new(o, "params", params);
+    if (op->channels.end != 0)
+        json_object_set_new(o, "channels", integers((uint32_t[]){op->channels.begin, op->channels.end}, 2));
     return o;
 }
 

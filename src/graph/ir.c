@@ -105,6 +105,21 @@ uint64_t sw_tensor_bytes(const sw_tensor *t) {
     return sw_tensor_elements(t) * sw_dtype_bytes(t->dtype);
 }
 
+void sw_constant_rows(const sw_tensor *t, uint32_t begin, uint32_t end, sw_tensor *out, sw_weight *view) {
+    const size_t cols = t->dims[1], blocks = t->form.block != 0 ? cols / t->form.block : 0;
+    *out = *t;
+    out->dims[0] = end - begin;
+    if (t->data != NULL) out->data = (const char *)t->data + begin * cols * sw_dtype_bytes(t->dtype);
+    if (t->channel_scales != NULL) out->channel_scales = t->channel_scales + begin;
+    if (t->block_scales != NULL) out->block_scales = t->block_scales + begin * blocks;
+    if (t->block_steps != NULL) out->block_steps = t->block_steps + begin * blocks;
+    if (t->weight == NULL) return;
+    *view = *t->weight;
+    if (view->data != NULL) view->data += begin * view->row_bytes;
+    view->rows = end - begin;
+    out->weight = view;
+}
+
 sw_graph *sw_graph_create(sw_arena *arena, const char *name, uint32_t ar_len, uint32_t context_len) {
     sw_graph *graph = sw_arena_alloc(arena, sizeof *graph);
     char *copy = sw_arena_strdup(arena, name);

@@ -111,6 +111,11 @@ typedef struct sw_tensor {
 uint64_t sw_tensor_elements(const sw_tensor *t);
 uint64_t sw_tensor_bytes(const sw_tensor *t); /* dense */
 
+/* Rows [begin, end) of a constant matrix as one of its own, under the same name; borrows data, scales and
+ * name. `view` is where its view lies, if the matrix has one; of a view with interleaved rows there are no
+ * parts. */
+void sw_constant_rows(const sw_tensor *t, uint32_t begin, uint32_t end, sw_tensor *out, sw_weight *view);
+
 /* Row r of an s8 matrix with data and scales, as cols floats. Products are rounded to float one by one. */
 void sw_weight_matrix_row(const sw_tensor *t, size_t row, float *out);
 
@@ -135,7 +140,10 @@ typedef struct sw_op {
     const char *name; /* unique in its graph */
     uint32_t n_inputs, n_outputs;
     uint32_t inputs[SW_MAX_INPUTS], outputs[SW_MAX_OUTPUTS]; /* indices into the graph's tensors */
-    union {                                                  /* by type; others have no parameters */
+    struct {
+        uint32_t begin, end; /* end 0: all */
+    } channels; /* of FullyConnected, and MatMul with a constant: which rows of the constant it takes */
+    union {     /* by type; others have no parameters */
         struct {
             float epsilon;
         } rms_norm;

@@ -305,8 +305,24 @@ static sw_code read_params(reader *r, const sw_json *op_at, sw_op *op, uint32_t 
     }
 }
 
+/* [begin, end) of FullyConnected's or MatMul's constant; verify compares it with that. */
+static sw_code read_channels(reader *r, const sw_json *op_at, sw_op *op) {
+    sw_json at = sw_json_find(op_at, "channels");
+    uint32_t range[2];
+    if (at.value == NULL) return SW_OK;
+    if (op->type != SW_OP_FULLY_CONNECTED && op->type != SW_OP_MATMUL)
+        return sw_json_fail(&at, r->err, "%s takes no channels of a constant",
+                            sw_op_get_info(op->type)->name);
+    SW_TRY(read_ranked(r, op_at, "channels", 2, UINT32_MAX, range));
+    if (range[0] >= range[1])
+        return sw_json_fail(&at, r->err, "is [%u, %u], wanted the second greater than the first", range[0],
+                            range[1]);
+    op->channels.begin = range[0], op->channels.end = range[1];
+    return SW_OK;
+}
+
 static sw_code read_op(reader *r, const sw_json *at, sw_graph *graph, const json_t *table) {
-    static const char *const keys[] = {"type", "name", "inputs", "outputs", "params", NULL};
+    static const char *const keys[] = {"type", "name", "inputs", "outputs", "params", "channels", NULL};
     sw_op op = {0};
     const char *name;
     SW_TRY(sw_json_only_keys(at, keys, r->err));
@@ -319,6 +335,7 @@ static sw_code read_op(reader *r, const sw_json *at, sw_graph *graph, const json
     SW_TRY(
         read_operands(r, at, "outputs", table, info->n_outputs, info->n_outputs, op.outputs, &op.n_outputs));
     SW_TRY(read_params(r, at, &op, graph->tensors[op.inputs[0]]->rank));
+    SW_TRY(read_channels(r, at, &op));
     return sw_graph_add_op(graph, &op) ? SW_OK : no_memory(r, at);
 }
 

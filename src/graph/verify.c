@@ -46,15 +46,24 @@ static bool broadcasts(const sw_tensor *a, const sw_tensor *b, const sw_tensor *
     return a->rank <= out->rank && b->rank <= out->rank;
 }
 
-/* x [rows, in], w [out, in] -> y [rows, out] */
-static bool linear_fits(const sw_tensor *x, const sw_tensor *w, const sw_tensor *y) {
-    return x->rank == 2 && w->rank == 2 && y->rank == 2 && x->dims[1] == w->dims[1] &&
-           y->dims[0] == x->dims[0] && y->dims[1] == w->dims[0] && w->kind == SW_TENSOR_CONSTANT;
+/* Channels of w [channels, in] that the op takes; 0: it can't. */
+static uint32_t channels_taken(const sw_op *op, const sw_tensor *w) {
+    const uint32_t begin = op->channels.begin, end = op->channels.end;
+    if (end == 0) return begin == 0 ? w->dims[0] : 0;
+    const bool interleaved = w->weight != NULL && w->weight->interleaved_head_dim != 0;
+    return begin < end && end <= w->dims[0] && !interleaved ? end - begin : 0;
 }
 
-static bool matmul_fits(const sw_tensor *a, const sw_tensor *b, const sw_tensor *y, bool transpose_in1) {
-    if (b->kind == SW_TENSOR_CONSTANT) return transpose_in1 && linear_fits(a, b, y);
-    if (a->rank != 4 || b->rank != 4 || y->rank != 4) return false;
+/* x [rows, in], w [channels, in] -> y [rows, channels taken] */
+static bool linear_fits(const sw_op *op, const sw_tensor *x, const sw_tensor *w, const sw_tensor *y) {
+    return x->rank == 2 && w->rank == 2 && y->rank == 2 && x->dims[1] == w->dims[1] &&
+           y->dims[0] == x->dims[0] && y->dims[1] == channels_taken(op, w) && w->kind == SW_TENSOR_CONSTANT;
+}
+
+static bool matmul_fits(const sw_op *op, const sw_tensor *a, const sw_tensor *b, const sw_tensor *y) {
+    const bool transpose_in1 = op->params.matmul.transpose_in1;
+    if (b->kind == SW_TENSOR_CONSTANT) return transpose_in1 && linear_fits(op, a, b, y);
+    if (op->channels.end != 0 || a->rank != 4 || b->rank != 4 || y->rank != 4) return false;
     uint32_t k = b->dims[transpose_in1 ? 3 : 2], n = b->dims[transpose_in1 ? 2 : 3];
     return a->dims[0] == b->dims[0] && a->dims[1] == b->dims[1] && a->dims[3] == k &&
            y->dims[0] == a->dims[0] && y->dims[1] == a->dims[1] && y->dims[2] == a->dims[2] &&
@@ -115,10 +124,10 @@ static sw_code check_shapes(const check *c) {
     bool ok = false;
     switch (op->type) {
     case SW_OP_FULLY_CONNECTED:
-        ok = linear_fits(x, w, y);
+        ok = linear_fits(op, x, w, y);
         break;
     case SW_OP_MATMUL:
-        ok = matmul_fits(x, w, y, op->params.matmul.transpose_in1);
+        ok = matmul_fits(op, x, w, y);
         break;
     case SW_OP_RMS_NORM:
         ok = same_dims(x, y) && w->rank == 1 && w->dims[0] == x->dims[x->rank - 1] &&

@@ -159,8 +159,11 @@ typedef struct op_call {
     Qnn_OpConfig_t config;
 } op_call;
 
-static void build_op(op_call *c, const sw_graph *graph, const sw_op *op, const Qnn_Tensor_t *tensors) {
+/* rows: the second input where it is a part of a constant, or NULL. */
+static void build_op(op_call *c, const sw_graph *graph, const sw_op *op, const Qnn_Tensor_t *tensors,
+                     const Qnn_Tensor_t *rows) {
     for (uint32_t i = 0; i < op->n_inputs; i++) c->inputs[i] = tensors[op->inputs[i]];
+    if (rows != NULL) c->inputs[1] = *rows;
     for (uint32_t i = 0; i < op->n_outputs; i++) c->outputs[i] = tensors[op->outputs[i]];
     sw_qnn_lower_params(graph, op, &c->params);
     c->config = (Qnn_OpConfig_t){.version = 1};
@@ -184,11 +187,48 @@ static sw_code fail_op(sw_error *err, uint64_t e, const char *step, const sw_gra
     return SW_UNSUPPORTED;
 }
 
+/* Makes the tensor in the graph; QNN copies a constant's data. */
+static sw_code create_tensor(const sw_qnn_context *context, const sw_graph *graph,
+                             const sw_qnn_lowered *lowered, const sw_tensor *t, sw_arena *arena,
+                             Qnn_Tensor_t *out, sw_error *err) {
+    int8_t *turned;
+    char text[200];
+    SW_TRY(sw_qnn_lower_tensor(t, arena, out, err));
+    SW_TRY(set_data(t, out, &turned, err));
+    sw_qnn_log_reset();
+    Qnn_ErrorHandle_t e =
+        context->qnn->library->htp->core.tensorCreateGraphTensor(lowered->graph.handle, out);
+    free(turned);
+    out->v2.clientBuf.data = NULL;
+    out->v2.clientBuf.dataSize = 0;
+    if (e == 0) return SW_OK;
+    describe(text, sizeof text, t);
+    return sw_qnn_fail(err, e, "%s: making tensor %s", graph->name, text);
+}
+
+/* The channels that an op takes of a constant: to QNN a constant of its own, "<op>.<constant>". */
+static sw_code take_rows(const sw_graph *graph, const sw_op *op, sw_arena *arena, sw_tensor *out,
+                         sw_error *err) {
+    const sw_tensor *t = graph->tensors[op->inputs[1]];
+    sw_weight view;
+    sw_constant_rows(t, op->channels.begin, op->channels.end, out, &view);
+    out->weight = NULL;
+    out->name = sw_arena_printf(arena, "%s.%s", op->name, t->name);
+    return out->name != NULL ? SW_OK : no_memory(op->name, err);
+}
+
 static sw_code add_op(const sw_qnn_context *context, const sw_graph *graph, const sw_op *op,
-                      const sw_qnn_lowered *lowered, sw_error *err) {
+                      const sw_qnn_lowered *lowered, sw_arena *arena, sw_error *err) {
     const QnnCore_t *core = &context->qnn->library->htp->core;
     op_call call;
-    build_op(&call, graph, op, lowered->tensors);
+    Qnn_Tensor_t rows;
+    if (op->channels.end != 0) {
+        sw_tensor *part = sw_arena_alloc(arena, sizeof *part); /* its dims are borrowed */
+        if (part == NULL) return no_memory(op->name, err);
+        SW_TRY(take_rows(graph, op, arena, part, err));
+        SW_TRY(create_tensor(context, graph, lowered, part, arena, &rows, err));
+    }
+    build_op(&call, graph, op, lowered->tensors, op->channels.end != 0 ? &rows : NULL);
     sw_qnn_log_reset();
     for (uint32_t i = 0; i < call.params.count; i++) {
         Qnn_Param_t *param = &call.params.list[i];
@@ -203,6 +243,14 @@ static sw_code add_op(const sw_qnn_context *context, const sw_graph *graph, cons
     return e == 0 ? SW_OK : fail_op(err, e, "the library doesn't take it", graph, op);
 }
 
+/* Which tensors are made whole: not a constant of which every reader takes a part. used [n_tensors] */
+static void find_used(const sw_graph *graph, bool *used) {
+    for (uint32_t i = 0; i < graph->n_tensors; i++) used[i] = graph->tensors[i]->kind != SW_TENSOR_CONSTANT;
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        for (uint32_t k = 0; k < graph->ops[i].n_inputs; k++)
+            used[graph->ops[i].inputs[k]] |= k != 1 || graph->ops[i].channels.end == 0;
+}
+
 sw_code sw_qnn_lower(sw_qnn_context *context, const sw_graph *graph, const sw_qnn_graph_options *options,
                      sw_arena *arena, sw_qnn_lowered *out, sw_error *err) {
     *out = (sw_qnn_lowered){0};
@@ -210,30 +258,21 @@ sw_code sw_qnn_lower(sw_qnn_context *context, const sw_graph *graph, const sw_qn
     out->graph.ir = graph;
     out->tensors = sw_arena_array(arena, graph->n_tensors, sizeof *out->tensors);
     if (out->tensors == NULL) return no_memory(graph->name, err);
-    const QnnCore_t *core = &context->qnn->library->htp->core;
-    for (uint32_t i = 0; i < graph->n_tensors; i++) {
-        const sw_tensor *t = graph->tensors[i];
-        Qnn_Tensor_t *tensor = &out->tensors[i];
-        SW_TRY(sw_qnn_lower_tensor(t, arena, tensor, err));
-        int8_t *turned;
-        SW_TRY(set_data(t, tensor, &turned, err));
-        sw_qnn_log_reset();
-        Qnn_ErrorHandle_t e = core->tensorCreateGraphTensor(out->graph.handle, tensor);
-        free(turned);
-        tensor->v2.clientBuf.data = NULL; /* copied */
-        tensor->v2.clientBuf.dataSize = 0;
-        if (e == 0) continue;
-        char text[200];
-        describe(text, sizeof text, t);
-        return sw_qnn_fail(err, e, "%s: making tensor %s", graph->name, text);
-    }
-    for (uint32_t i = 0; i < graph->n_ops; i++) SW_TRY(add_op(context, graph, &graph->ops[i], out, err));
+    bool *used = sw_arena_array(arena, graph->n_tensors, sizeof *used);
+    if (used == NULL) return no_memory(graph->name, err);
+    find_used(graph, used);
+    for (uint32_t i = 0; i < graph->n_tensors; i++)
+        if (used[i])
+            SW_TRY(create_tensor(context, graph, out, graph->tensors[i], arena, &out->tensors[i], err));
+    for (uint32_t i = 0; i < graph->n_ops; i++)
+        SW_TRY(add_op(context, graph, &graph->ops[i], out, arena, err));
     return SW_OK;
 }
 
 sw_code sw_qnn_validate_op(sw_qnn *qnn, const sw_graph *graph, const sw_op *op, sw_error *err) {
     op_call call;
-    Qnn_Tensor_t *tensors = NULL;
+    sw_tensor part;
+    Qnn_Tensor_t *tensors = NULL, rows;
     sw_arena arena = SW_ARENA_EMPTY;
     sw_code code = SW_OK;
     tensors = sw_arena_array(&arena, graph->n_tensors, sizeof *tensors);
@@ -242,8 +281,12 @@ sw_code sw_qnn_validate_op(sw_qnn *qnn, const sw_graph *graph, const sw_op *op, 
         uint32_t t = i < op->n_inputs ? op->inputs[i] : op->outputs[i - op->n_inputs];
         code = sw_qnn_lower_tensor(graph->tensors[t], &arena, &tensors[t], err);
     }
+    if (code == SW_OK && op->channels.end != 0) {
+        code = take_rows(graph, op, &arena, &part, err);
+        if (code == SW_OK) code = sw_qnn_lower_tensor(&part, &arena, &rows, err);
+    }
     if (code == SW_OK) {
-        build_op(&call, graph, op, tensors);
+        build_op(&call, graph, op, tensors, op->channels.end != 0 ? &rows : NULL);
         sw_qnn_log_reset();
         Qnn_ErrorHandle_t e = qnn->library->htp->core.backendValidateOpConfig(qnn->backend, call.config);
         if (e != 0) code = fail_op(err, e, "the HTP can't do it", graph, op);

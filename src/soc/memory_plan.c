@@ -19,6 +19,7 @@ static sw_code plan_graph(const sw_graph *graph, sw_plan_graph *g, sw_error *err
                          .shard = graph->shard,
                          .ar_len = graph->ar_len,
                          .n_ops = graph->n_ops,
+                         .head_pieces = sw_graph_head_pieces(graph),
                          .layers = {graph->begin_layer, graph->end_layer}};
     for (uint32_t i = 0; i < graph->n_tensors; i++) {
         const sw_tensor *t = graph->tensors[i];

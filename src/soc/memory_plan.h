@@ -11,6 +11,7 @@
 typedef struct sw_plan_graph {
     const char *name; /* "prefill_forward" */
     uint32_t shard, ar_len, n_ops;
+    uint32_t head_pieces; /* in which it computes its logits; 1: whole, or it has none */
     sw_layer_run layers;
     uint64_t weight_bytes; /* of the constants that it reads, as a context binary stores them */
     uint64_t kv_in_bytes;  /* cache inputs */
