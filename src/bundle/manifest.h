@@ -1,5 +1,6 @@
 /* manifest.h: manifest.json, what a bundle says of itself: "format": "spillway-bundle", "version": 1.
- * A plain struct with a writer and a reader; every key but `tuning` is needed, and every unknown one refused. */
+ * A plain struct with a writer and a reader; every key but `tuning` is needed, and every unknown one refused.
+ */
 #ifndef SW_BUNDLE_MANIFEST_H
 #define SW_BUNDLE_MANIFEST_H
 
@@ -57,7 +58,7 @@ typedef struct sw_manifest_graph { /* in the order of the decoder's graphs */
     uint32_t shard;
     uint32_t ar_len;
     sw_attention_form attention; /* which form the builder made, so that a phone can decide between forms */
-    uint32_t head_pieces;        /* in which the row of logits is computed; 1: whole */
+    uint32_t head_pieces;        /* in which a row of logits is computed; 1, or not said: whole */
     bool slc_allocator;
     sw_slc_verdict slc_verdict;            /* the advisor's, see soc/slc_advisor.h */
     const char *slc_reason;                /* in one sentence; NULL where it was not asked */
@@ -86,7 +87,7 @@ typedef struct sw_manifest {
     double compile_seconds;           /* of the whole command up to here */
     uint64_t peak_memory_bytes;       /* of the compiling process */
     const char *calibration;          /* a JSON object, free in form; NULL for {} */
-    const char *tuning;               /* what compile --tune tried (cli/tune.h), free in form; NULL: nothing */
+    const char *tuning; /* what compile --tune tried (cli/tune.h), free in form; NULL: nothing */
     sw_part *parts;
     uint32_t n_parts;
 } sw_manifest;

@@ -128,7 +128,7 @@ static sw_code read_graph(reader *r, const sw_json *at, uint32_t shard, sw_manif
     form = sw_json_find(at, "attention");
     if (!sw_attention_form_from_name(attention, &g->attention))
         return sw_json_fail(&form, r->err, "is `%s`, wanted grouped, per_kv_head or per_head", attention);
-    g->head_pieces = 1; /* bundles from before heads were cut don't say */
+    g->head_pieces = 1;
     if (pieces.value != NULL) SW_TRY(get_u32(r, at, "head_pieces", 1, SW_MAX_INPUTS, &g->head_pieces));
     SW_TRY(get_bool(r, at, "slc_allocator", &g->slc_allocator));
     SW_TRY(read_advice(r, at, g));

@@ -96,6 +96,9 @@ sw_code sw_manifest_check_decoder(const sw_manifest *m, const sw_decoder *decode
                 return SW_FAIL(err, SW_BAD_DATA, "%s: %s has %u %s, in the graph part %u", file, g->name,
                                g->op_counts[op], sw_op_get_info((sw_op_type)op)->name, count);
         }
+        if (g->head_pieces != sw_graph_head_pieces(graph))
+            return SW_FAIL(err, SW_BAD_DATA, "%s: head_pieces of %s is %u, in the graph part %u", file,
+                           g->name, g->head_pieces, sw_graph_head_pieces(graph));
         SW_TRY(check_kv_type(m, graph, file, err));
     }
     return sw_decoder_verify(decoder, err);
