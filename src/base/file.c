@@ -128,9 +128,13 @@ void sw_file_map_close(sw_file_map *map) {
 
 void sw_file_map_drop_pages(const sw_file_map *map, uint64_t offset, uint64_t size) {
     if (map->data == NULL || offset > map->size || size > map->size - offset) return;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t begin = (offset + page - 1) / page * page, end = (offset + size) / page * page;
-    if (end > begin) madvise((void *)(uintptr_t)(map->data + begin), (size_t)(end - begin), MADV_DONTNEED);
+    sw_file_drop_mapped(map->data + offset, (size_t)size);
+}
+
+void sw_file_drop_mapped(const void *data, size_t size) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)data;
+    const uintptr_t begin = (at + page - 1) / page * page, end = (at + size) / page * page;
+    if (end > begin) madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 sw_code sw_file_read(const char *path, uint64_t limit, sw_arena *arena, char **out, size_t *size,

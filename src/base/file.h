@@ -21,6 +21,9 @@ void sw_file_map_close(sw_file_map *map);
 /* Gives the map's resident pages back; the content stays and is read again when touched. */
 void sw_file_map_drop_pages(const sw_file_map *map, uint64_t offset, uint64_t size);
 
+/* The same for a part of a map that is known by its place alone: it must lie in one. */
+void sw_file_drop_mapped(const void *data, size_t size);
+
 /* For programs: a file that shrinks while mapped raises SIGBUS. After this call the process then says which
  * file it was and exits with status 1 (the kernel leaves no other way to go on). */
 void sw_file_report_shrinking(void);

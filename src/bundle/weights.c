@@ -67,6 +67,11 @@ static sw_code find_block_scales(sw_decoder *decoder, const sw_safetensors *file
     return SW_OK;
 }
 
+static bool lies_in(const sw_safetensors *file, const void *data) {
+    const uintptr_t begin = (uintptr_t)file->map.data, at = (uintptr_t)data;
+    return at >= begin && at - begin < file->map.size;
+}
+
 sw_code sw_weights_attach(sw_decoder *decoder, const bool *per_channel, const sw_safetensors *file,
                           sw_error *err) {
     size_t wanted = 0;
@@ -80,6 +85,7 @@ sw_code sw_weights_attach(sw_decoder *decoder, const bool *per_channel, const sw
             sw_weights_scale_name(name, t->name);
             SW_TRY(sw_weights_find(decoder, file, name, SW_ST_F32, 1, t->dims, &scales, err));
         }
+        t->in_file = lies_in(file, t->data);
         t->channel_scales = scales;
         wanted += per_channel[i] ? 2 : 1;
         if (t->form.scales == SW_SCALES_ROW) continue;

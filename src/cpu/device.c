@@ -7,10 +7,12 @@
 #include "cpu/cpu.h"
 #include "cpu/int_isa.h"
 #include "cpu/program.h"
+#include "cpu/quantized.h"
 
 typedef struct cpu_device {
     sw_device base;
     sw_pool *pool; /* borrowed, may be NULL */
+    sw_shared_store *store;
 } cpu_device;
 
 static sw_code supports(sw_device *device, const sw_graph *graph, const sw_op *op, sw_error *err) {
@@ -24,7 +26,8 @@ static sw_code supports(sw_device *device, const sw_graph *graph, const sw_op *o
 }
 
 static sw_code load(sw_device *device, const sw_graph *graph, sw_program **out, sw_error *err) {
-    return sw_program_load(out, graph, ((cpu_device *)device)->pool, err);
+    cpu_device *cpu = (cpu_device *)device;
+    return sw_program_load(out, graph, cpu->pool, cpu->store, err);
 }
 
 static sw_code check_binding(const sw_tensor *t, const sw_binding *binding, bool input, sw_error *err) {
@@ -79,7 +82,7 @@ static sw_code check_indices(const sw_op_call *call, sw_error *err) {
     return SW_OK;
 }
 
-static sw_code run_step(sw_program *p, const sw_step *step, sw_error *err) {
+static sw_op_call bind_call(const sw_program *p, const sw_step *step) {
     sw_op_call call = step->call;
     const sw_op *op = call.op;
     for (uint32_t j = 0; j < op->n_inputs; j++) {
@@ -88,6 +91,12 @@ static sw_code run_step(sw_program *p, const sw_step *step, sw_error *err) {
     }
     call.out_data = p->storage[op->outputs[0]];
     if (call.places != NULL) call.places_data = p->storage[op->outputs[1]];
+    return call;
+}
+
+static sw_code run_step(sw_program *p, const sw_step *step, sw_error *err) {
+    const sw_op_call call = bind_call(p, step);
+    const sw_op *op = call.op;
     if (op->type == SW_OP_GATHER) SW_TRY(check_indices(&call, err));
     sw_trace_span span = sw_trace_begin(op->name, "op", step->kernel->name);
     step->kernel->run(&call);
@@ -114,11 +123,23 @@ static sw_code run_observed(sw_program *p, sw_observer *observer, void *context,
     return SW_OK;
 }
 
+static void run_together(sw_program *p, sw_step *const *steps, uint32_t n) {
+    sw_op_call calls[SW_MOST_TOGETHER];
+    for (uint32_t i = 0; i < n; i++) calls[i] = bind_call(p, steps[i]);
+    sw_trace_span span = sw_trace_begin(steps[0]->label, "op", steps[0]->kernel->name);
+    sw_quantized_fully_connected_run_together(calls, n);
+    sw_trace_end(span);
+    for (uint32_t i = 0; i < n; i++) p->values[calls[i].op->outputs[0]] = calls[i].out_data;
+}
+
 static sw_code run(sw_program *p, sw_error *err) {
     for (uint32_t i = 0; i < p->n_run; i++) {
         const sw_step *step = p->run[i];
         const sw_op *op = step->call.op;
-        if (step->hands_on)
+        if (step->together > 1) {
+            run_together(p, &p->run[i], step->together);
+            i += step->together - 1;
+        } else if (step->hands_on)
             p->values[op->outputs[0]] = p->values[op->inputs[0]];
         else
             SW_TRY(run_step(p, step, err));
@@ -142,6 +163,7 @@ static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding
     return code;
 }
 static void destroy(sw_device *device) {
+    sw_shared_store_destroy(((cpu_device *)device)->store);
     free(device);
 }
 
@@ -154,8 +176,12 @@ static const sw_device_ops device_ops = {.name = "cpu",
 
 sw_code sw_cpu_device_create(sw_device **out, sw_pool *pool, sw_error *err) {
     cpu_device *device = calloc(1, sizeof *device);
-    if (device == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    *device = (cpu_device){.base = {.ops = &device_ops}, .pool = pool};
+    sw_shared_store *store = device != NULL ? sw_shared_store_create() : NULL;
+    if (store == NULL) {
+        free(device);
+        return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    }
+    *device = (cpu_device){.base = {.ops = &device_ops}, .pool = pool, .store = store};
     *out = &device->base;
     sw_log(SW_LOG_VERBOSE, "cpu: %s kernels, %u threads", sw_isa_name(sw_int_best()->needs),
            sw_pool_threads(pool));

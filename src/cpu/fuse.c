@@ -172,6 +172,26 @@ static sw_code list_steps(fusing *f, sw_error *err) {
     return SW_OK;
 }
 
+/* FullyConnecteds of one input that follow each other, such as q, k and v. */
+static sw_code join_linears(sw_program *p, sw_error *err) {
+    for (uint32_t i = 0; i < p->n_run;) {
+        sw_step *first = p->run[i];
+        const sw_op *op = first->call.op;
+        const char *label = op->name;
+        uint32_t n = 1;
+        while (first->kernel->run == sw_quantized_fully_connected_run && n < SW_MOST_TOGETHER &&
+               i + n < p->n_run && p->run[i + n]->kernel->run == sw_quantized_fully_connected_run &&
+               p->run[i + n]->call.op->inputs[0] == op->inputs[0]) {
+            label = sw_arena_printf(&p->arena, "%s, %s", label, p->run[i + n]->call.op->name);
+            if (label == NULL) return no_memory(err);
+            n++;
+        }
+        if (n > 1) first->together = n, first->label = label;
+        i += n;
+    }
+    return SW_OK;
+}
+
 static sw_code fuse(fusing *f, sw_arena *work, sw_error *err) {
     const sw_graph *graph = f->p->graph;
     f->readers = sw_arena_array(work, graph->n_tensors, sizeof *f->readers);
@@ -183,7 +203,8 @@ static sw_code fuse(fusing *f, sw_arena *work, sw_error *err) {
     for (uint32_t i = 0; i < graph->n_ops; i++)
         if (graph->ops[i].type == SW_OP_MATMUL) SW_TRY(fuse_attention(f, &graph->ops[i], err));
     leave_out_unread(f);
-    return list_steps(f, err);
+    SW_TRY(list_steps(f, err));
+    return join_linears(f->p, err);
 }
 
 sw_code sw_fuse(sw_program *program, const uint32_t *made_by, sw_error *err) {

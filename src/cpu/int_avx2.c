@@ -21,6 +21,7 @@
 enum {
     DOT_BLOCK = 255 * 16 / 64 * 64, /* terms: 16 a step */
     TILE_BLOCK = 255 * 4,           /* 4 a step */
+    NIBBLE_BLOCK = 254 * 4,         /* 8 a step */
     TILE_ROWS = 4,
 };
 
@@ -80,19 +81,9 @@ INLINE void load_bytes(const int8_t *w, size_t t, size_t k, __m128i flips, __m25
         out[i] = _mm256_cvtepi8_epi16(_mm_xor_si128(load128(from + 16 * i), flips));
 }
 
-INLINE void load_nibbles(const uint8_t *w, size_t t, __m256i out[4]) {
-    const __m256i both = load256(w + t / 2), low = _mm256_set1_epi8(15), eight = _mm256_set1_epi8(8);
-    const __m256i a = _mm256_sub_epi8(_mm256_and_si256(both, low), eight);
-    const __m256i b = _mm256_sub_epi8(_mm256_and_si256(_mm256_srli_epi16(both, 4), low), eight);
-    out[0] = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(a));
-    out[1] = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(a, 1));
-    out[2] = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(b));
-    out[3] = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(b, 1));
-}
-
 /* n_x rows of x and one row of w; n_x is a constant at each call. */
-INLINE void dot_row(const size_t n_x, const bool nibbles, const uint8_t *x, bool wide, const void *w,
-                    uint8_t flip, size_t k, int32_t w_sum, int32_t *out, size_t out_stride) {
+INLINE void dot_row(const size_t n_x, const uint8_t *x, bool wide, const int8_t *w, uint8_t flip, size_t k,
+                    int32_t w_sum, int32_t *out, size_t out_stride) {
     const size_t stride = sw_int_x_bytes(k);
     const __m128i flips = _mm_set1_epi8((char)flip);
     int64_t totals[3] = {0};
@@ -102,10 +93,7 @@ INLINE void dot_row(const size_t n_x, const bool nibbles, const uint8_t *x, bool
         UNROLL for (size_t i = 0; i < n_x; i++) sums[i][0] = sums[i][1] = _mm256_setzero_si256();
         for (size_t t = begin; t < end; t += 64) {
             __m256i v[4];
-            if (nibbles)
-                load_nibbles(w, t, v);
-            else
-                load_bytes(w, t, k, flips, v);
+            load_bytes(w, t, k, flips, v);
             UNROLL for (size_t i = 0; i < n_x; i++) {
                 const uint8_t *xi = x + i * stride + 2 * t;
                 UNROLL for (size_t p = 0; p < 4; p++) sums[i][p % 2] = _mm256_add_epi32(
@@ -118,33 +106,21 @@ INLINE void dot_row(const size_t n_x, const bool nibbles, const uint8_t *x, bool
     UNROLL for (size_t i = 0; i < n_x; i++) out[i * out_stride] = finish(totals[i], wide, w_sum);
 }
 
-INLINE void dot_any(const bool nibbles, size_t n_x, const uint8_t *x, bool wide, size_t n_w, size_t k,
-                    const void *w, size_t w_stride, uint8_t flip, const int32_t *w_sums, int32_t *out,
-                    size_t out_stride) {
+static void dot(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const int8_t *w, size_t w_stride,
+                uint8_t flip, const int32_t *w_sums, int32_t *out, size_t out_stride) {
     for (size_t i = 0; i < n_x;) {
         const size_t n = n_x - i >= 3 ? 3 : 1;
-        const uint8_t *xi = x + i * sw_int_x_bytes(k);
+        const uint8_t *xi = (const uint8_t *)x + i * sw_int_x_bytes(k);
         int32_t *to = out + i * out_stride;
         for (size_t j = 0; j < n_w; j++) {
-            const char *row = (const char *)w + j * w_stride;
-            const int32_t w_sum = w_sums[j];
+            const int8_t *row = w + j * w_stride;
             if (n == 3)
-                dot_row(3, nibbles, xi, wide, row, flip, k, w_sum, to + j, out_stride);
+                dot_row(3, xi, wide, row, flip, k, w_sums[j], to + j, out_stride);
             else
-                dot_row(1, nibbles, xi, wide, row, flip, k, w_sum, to + j, out_stride);
+                dot_row(1, xi, wide, row, flip, k, w_sums[j], to + j, out_stride);
         }
         i += n;
     }
-}
-
-static void dot(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const int8_t *w, size_t w_stride,
-                uint8_t flip, const int32_t *w_sums, int32_t *out, size_t out_stride) {
-    dot_any(false, n_x, x, wide, n_w, k, w, w_stride, flip, w_sums, out, out_stride);
-}
-
-static void dot_nibbles(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const uint8_t *w,
-                        const int32_t *w_sums, int32_t *out, size_t out_stride) {
-    dot_any(true, n_x, x, wide, n_w, k, w, sw_nibbles_bytes(k), 0, w_sums, out, out_stride);
 }
 
 static void row_sums(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int32_t *out) {
@@ -230,51 +206,67 @@ static void panel_sums(size_t k, const int8_t *panel, int32_t *out) {
     }
 }
 
-/* `rows` rows and 8 of the panel's columns, whose sums are two lanes each: [r][4 columns][2]. */
-INLINE void tile_columns(const size_t rows, const uint8_t *x, size_t x_stride, size_t groups,
-                         const int8_t *panel, __m256i sums[TILE_ROWS][2]) {
-    UNROLL for (size_t r = 0; r < rows; r++) sums[r][0] = sums[r][1] = _mm256_setzero_si256();
-    for (size_t g = 0; g < groups; g++, x += 8, panel += 4 * SW_INT_COLS) {
-        const __m256i w0 = _mm256_cvtepi8_epi16(load128(panel)),
-                      w1 = _mm256_cvtepi8_epi16(load128(panel + 16));
-        UNROLL for (size_t r = 0; r < rows; r++) {
-            int64_t four;
-            memcpy(&four, x + r * x_stride, 8);
-            const __m256i v = _mm256_set1_epi64x(four);
-            sums[r][0] = _mm256_add_epi32(sums[r][0], _mm256_madd_epi16(v, w0));
-            sums[r][1] = _mm256_add_epi32(sums[r][1], _mm256_madd_epi16(v, w1));
-        }
+/* Sums of 8 columns are two vectors of two lanes a column, [4 columns][2]. Adds them to the totals of 64
+ * bits: even lanes shifted up and down again. */
+INLINE void add_wide(const __m256i sums[2], __m256i totals[2]) {
+    UNROLL for (size_t h = 0; h < 2; h++) {
+        const __m256i odd = _mm256_shuffle_epi32(_mm256_srai_epi32(sums[h], 31), 0xf5);
+        const __m256i odd64 = _mm256_blend_epi32(_mm256_srli_epi64(sums[h], 32), odd, 0xaa);
+        const __m256i sign = _mm256_shuffle_epi32(_mm256_srai_epi32(sums[h], 31), 0xa0);
+        const __m256i even64 = _mm256_blend_epi32(sums[h], sign, 0xaa);
+        totals[h] = _mm256_add_epi64(totals[h], _mm256_add_epi64(odd64, even64));
     }
 }
 
-/* Rows are a constant at each call. */
-INLINE void tile_rows(const size_t rows, const uint8_t *x, bool wide, size_t k, const int8_t *panel,
-                      const int32_t *w_sums, int32_t *out) {
+/* The 8 columns' results. */
+INLINE void finish_columns(const __m256i totals[2], bool wide, const int32_t *w_sums, int32_t *out) {
+    int64_t sums[8];
+    _mm256_storeu_si256((__m256i *)(void *)sums, totals[0]);
+    _mm256_storeu_si256((__m256i *)(void *)(sums + 4), totals[1]);
+    for (size_t i = 0; i < 8; i++) out[i] = finish(sums[i], wide, w_sums[i]);
+}
+
+INLINE __m256i quad(const uint8_t *x) {
+    int64_t four;
+    memcpy(&four, x, 8);
+    return _mm256_set1_epi64x(four);
+}
+
+/* `rows` rows and `cols` times 8 of the panel's columns. */
+INLINE void tile_columns(const size_t rows, const size_t cols, const uint8_t *x, size_t x_stride,
+                         size_t quads, const int8_t *panel, __m256i sums[TILE_ROWS][2]) {
+    UNROLL for (size_t i = 0; i < rows * cols; i++) sums[i][0] = sums[i][1] = _mm256_setzero_si256();
+    for (size_t g = 0; g < quads; g++, x += 8, panel += 4 * SW_INT_COLS)
+        UNROLL for (size_t c = 0; c < cols; c++) {
+            const __m256i w0 = _mm256_cvtepi8_epi16(load128(panel + 32 * c)),
+                          w1 = _mm256_cvtepi8_epi16(load128(panel + 32 * c + 16));
+            UNROLL for (size_t r = 0; r < rows; r++) {
+                const __m256i v = quad(x + r * x_stride);
+                __m256i *sum = sums[r * cols + c];
+                sum[0] = _mm256_add_epi32(sum[0], _mm256_madd_epi16(v, w0));
+                sum[1] = _mm256_add_epi32(sum[1], _mm256_madd_epi16(v, w1));
+            }
+        }
+}
+
+/* Rows, and 8 columns as the unit of columns, are constants at each call; one row takes all columns at once,
+ * so that the panel is read in memory's order. */
+INLINE void tile_rows(const size_t rows, const size_t cols, const uint8_t *x, bool wide, size_t k,
+                      const int8_t *panel, const int32_t *w_sums, int32_t *out) {
     const size_t stride = sw_int_x_bytes(k);
-    for (size_t c = 0; c < SW_INT_COLS; c += 8) {
-        __m256i total64[TILE_ROWS][2];
-        UNROLL for (size_t r = 0; r < rows; r++) total64[r][0] = total64[r][1] = _mm256_setzero_si256();
+    for (size_t c = 0; c < SW_INT_COLS; c += 8 * cols) {
+        __m256i totals[TILE_ROWS][2];
+        UNROLL for (size_t i = 0; i < rows * cols; i++) totals[i][0] = totals[i][1] = _mm256_setzero_si256();
         for (size_t begin = 0; begin < k; begin += TILE_BLOCK) {
             const size_t n = k - begin < TILE_BLOCK ? k - begin : TILE_BLOCK;
             __m256i sums[TILE_ROWS][2];
-            tile_columns(rows, x + 2 * begin, stride, (n + 3) / 4, panel + begin * SW_INT_COLS + 4 * c, sums);
-            UNROLL for (size_t r = 0; r < rows; r++) {
-                UNROLL for (size_t h = 0; h < 2; h++) {
-                    /* two lanes a column, each added as 64 bits: even lanes shifted up and down again */
-                    const __m256i odd = _mm256_shuffle_epi32(_mm256_srai_epi32(sums[r][h], 31), 0xf5);
-                    const __m256i odd64 = _mm256_blend_epi32(_mm256_srli_epi64(sums[r][h], 32), odd, 0xaa);
-                    const __m256i sign = _mm256_shuffle_epi32(_mm256_srai_epi32(sums[r][h], 31), 0xa0);
-                    const __m256i even64 = _mm256_blend_epi32(sums[r][h], sign, 0xaa);
-                    total64[r][h] = _mm256_add_epi64(total64[r][h], _mm256_add_epi64(odd64, even64));
-                }
-            }
+            tile_columns(rows, cols, x + 2 * begin, stride, (n + 3) / 4, panel + begin * SW_INT_COLS + 4 * c,
+                         sums);
+            UNROLL for (size_t i = 0; i < rows * cols; i++) add_wide(sums[i], totals[i]);
         }
-        UNROLL for (size_t r = 0; r < rows; r++) {
-            int64_t sums[8];
-            _mm256_storeu_si256((__m256i *)(void *)sums, total64[r][0]);
-            _mm256_storeu_si256((__m256i *)(void *)(sums + 4), total64[r][1]);
-            for (size_t i = 0; i < 8; i++)
-                out[r * SW_INT_COLS + c + i] = finish(sums[i], wide, w_sums[c + i]);
+        UNROLL for (size_t i = 0; i < rows * cols; i++) {
+            const size_t column = c + i % cols * 8;
+            finish_columns(totals[i], wide, w_sums + column, out + i / cols * SW_INT_COLS + column);
         }
     }
 }
@@ -285,15 +277,89 @@ static void tile(size_t rows, const void *x, bool wide, size_t k, const int8_t *
     while (rows > 0) {
         const size_t n = rows >= 4 ? 4 : rows;
         if (n == 4)
-            tile_rows(4, xr, wide, k, panel, w_sums, out);
+            tile_rows(4, 1, xr, wide, k, panel, w_sums, out);
         else if (n == 3)
-            tile_rows(3, xr, wide, k, panel, w_sums, out);
+            tile_rows(3, 1, xr, wide, k, panel, w_sums, out);
         else if (n == 2)
-            tile_rows(2, xr, wide, k, panel, w_sums, out);
+            tile_rows(2, 2, xr, wide, k, panel, w_sums, out);
         else
-            tile_rows(1, xr, wide, k, panel, w_sums, out);
+            tile_rows(1, 4, xr, wide, k, panel, w_sums, out);
         rows -= n, xr += n * sw_int_x_bytes(k), out += n * SW_INT_COLS;
     }
+}
+
+/* 8 columns of nibbles as s8: terms 0 to 3 and 4 to 7 of each. */
+INLINE void split_nibbles(const uint8_t *nibbles, __m256i out[2]) {
+    const __m256i both = load256(nibbles), low = _mm256_set1_epi8(15), eight = _mm256_set1_epi8(8);
+    out[0] = _mm256_sub_epi8(_mm256_and_si256(both, low), eight);
+    out[1] = _mm256_sub_epi8(_mm256_and_si256(_mm256_srli_epi16(both, 4), low), eight);
+}
+
+/* Terms [begin, end) of 8 columns of nibbles. */
+INLINE void nibble_terms(const uint8_t *x, size_t begin, size_t end, const uint8_t *nibbles,
+                         __m256i sums[2]) {
+    sums[0] = sums[1] = _mm256_setzero_si256();
+    for (size_t t = begin; t < end; t += 8) {
+        __m256i w[2];
+        split_nibbles(nibbles + t / 2 * SW_INT_COLS, w);
+        UNROLL for (size_t q = 0; q < 2; q++) {
+            const __m256i v = quad(x + 2 * t + 8 * q);
+            const __m256i w0 = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(w[q])),
+                          w1 = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(w[q], 1));
+            sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(v, w0));
+            sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(v, w1));
+        }
+    }
+}
+
+/* Sums of a block times the columns' steps. */
+INLINE void multiply_sums(const uint8_t *steps, __m256i sums[2]) {
+    const __m256i of8 = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)steps));
+    const __m256i s0 = _mm256_permutevar8x32_epi32(of8, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
+    const __m256i s1 = _mm256_permutevar8x32_epi32(of8, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
+    sums[0] = _mm256_mullo_epi32(sums[0], s0), sums[1] = _mm256_mullo_epi32(sums[1], s1);
+}
+
+static void tile_nibbles(const void *x, bool wide, size_t k, const uint8_t *nibbles, size_t block,
+                         const uint8_t *steps, const int32_t *w_sums, int32_t *out) {
+    const size_t terms = block > 0 ? block : NIBBLE_BLOCK;
+    for (size_t c = 0; c < SW_INT_COLS; c += 8) {
+        __m256i totals[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+        for (size_t t = 0; t < k; t += terms) {
+            __m256i sums[2];
+            nibble_terms(x, t, k - t < terms ? k : t + terms, nibbles + 4 * c, sums);
+            if (block > 0) multiply_sums(steps + t / block * SW_INT_COLS + c, sums);
+            add_wide(sums, totals);
+        }
+        finish_columns(totals, wide, w_sums + c, out + c);
+    }
+}
+
+/* 32 values of s8 times 8 steps of 32 bits, one for four values. */
+INLINE __m256i multiply_values(__m256i values, __m256i of8) {
+    const __m256i words = _mm256_or_si256(of8, _mm256_slli_epi32(of8, 16));
+    const __m256i low = _mm256_unpacklo_epi32(words, words), high = _mm256_unpackhi_epi32(words, words);
+    /* unpacked by lanes of 128 bits, as the values are, and packed in the same order */
+    const __m256i sign = _mm256_cmpgt_epi8(_mm256_setzero_si256(), values);
+    const __m256i a = _mm256_mullo_epi16(_mm256_unpacklo_epi8(values, sign), low);
+    const __m256i b = _mm256_mullo_epi16(_mm256_unpackhi_epi8(values, sign), high);
+    return _mm256_packs_epi16(a, b);
+}
+
+static void unpack_nibbles(size_t k, const uint8_t *nibbles, size_t block, const uint8_t *steps,
+                           int8_t *panel) {
+    for (size_t t = 0; t < k; t += 8, nibbles += 4 * SW_INT_COLS, panel += 8 * SW_INT_COLS)
+        UNROLL for (size_t c = 0; c < SW_INT_COLS; c += 8) {
+            __m256i w[2];
+            split_nibbles(nibbles + 4 * c, w);
+            if (block > 0) {
+                const uint8_t *at = steps + t / block * SW_INT_COLS + c;
+                const __m256i of8 = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at));
+                w[0] = multiply_values(w[0], of8), w[1] = multiply_values(w[1], of8);
+            }
+            _mm256_store_si256((__m256i *)(void *)(panel + 4 * c), w[0]);
+            if (t + 4 < k) _mm256_store_si256((__m256i *)(void *)(panel + 4 * (SW_INT_COLS + c)), w[1]);
+        }
 }
 
 INLINE __m128i round_half(__m128i sums, __m128 half, __m128 step, __m256d offset, __m256d max) {
@@ -328,11 +394,12 @@ const sw_int_isa sw_int_avx2 = {.needs = SW_ISA_AVX2,
                                 .load_x = load_x,
                                 .row_sums = row_sums,
                                 .dot = dot,
-                                .dot_nibbles = dot_nibbles,
                                 .pack_rows = pack_rows,
                                 .pack_columns = pack_columns,
                                 .panel_sums = panel_sums,
                                 .tile = tile,
+                                .tile_nibbles = tile_nibbles,
+                                .unpack_nibbles = unpack_nibbles,
                                 .requantize = requantize};
 
 #else

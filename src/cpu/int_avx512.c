@@ -49,18 +49,11 @@ INLINE __m128i totals(__m512i a, __m512i b, __m512i c, __m512i d) {
     return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-INLINE __m512i load_nibbles(const uint8_t *w, size_t t) {
-    const __m512i both =
-        _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)(w + t / 2)));
-    const __m512i shifts = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
-    return _mm512_and_si512(_mm512_srlv_epi16(both, shifts), _mm512_set1_epi8(15));
-}
-
 /* n_w rows of w, n_x rows of x of `planes` planes; all three are constants at each call. One row of w after
  * the other, so that memory is read in its order. */
-INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, const bool nibbles,
-                     const uint8_t *x, const int32_t *eights, const void *w, size_t w_stride, const bool flip,
-                     size_t k, int32_t *out, size_t out_stride) {
+INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, const uint8_t *x,
+                     const int8_t *w, size_t w_stride, const bool flip, size_t k, int32_t *out,
+                     size_t out_stride) {
     __m512i sums[3 * 2][4];
     const __m512i flips = _mm512_set1_epi8((char)0x80);
     const size_t plane = plane_bytes(k), step = (3 - planes) * plane; /* a u8 row has an empty plane */
@@ -68,12 +61,12 @@ INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, co
         UNROLL for (size_t j = 0; j < 4; j++) sums[p][j] = _mm512_setzero_si512();
     }
     UNROLL for (size_t j = 0; j < n_w; j++) {
-        const char *row = (const char *)w + j * w_stride;
+        const int8_t *row = w + j * w_stride;
         __m512i sum[3 * 2];
         UNROLL for (size_t p = 0; p < n_x * planes; p++) sum[p] = _mm512_setzero_si512();
         size_t t = 0;
-        for (; nibbles ? t < k : t + LANES <= k; t += LANES) {
-            __m512i q = nibbles ? load_nibbles((const uint8_t *)row, t) : _mm512_loadu_si512(row + t);
+        for (; t + LANES <= k; t += LANES) {
+            __m512i q = _mm512_loadu_si512(row + t);
             if (flip) q = _mm512_xor_si512(q, flips);
             UNROLL for (size_t p = 0; p < n_x * planes; p++) sum[p] =
                 _mm512_dpbusd_epi32(sum[p], _mm512_load_si512(x + p * step + t), q);
@@ -91,7 +84,6 @@ INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, co
         UNROLL for (size_t p = 0; p < planes; p++) {
             const __m512i *s = sums[i * planes + p];
             total[p] = totals(s[0], s[1], s[2], s[3]);
-            if (nibbles) total[p] = _mm_sub_epi32(total[p], _mm_set1_epi32(eights[i * planes + p]));
         }
         __m128i s = total[0];
         if (planes == 2) s = _mm_add_epi32(s, _mm_srai_epi32(total[1], 8));
@@ -99,39 +91,28 @@ INLINE void dot_tile(const size_t n_x, const size_t planes, const size_t n_w, co
     }
 }
 
-INLINE void dot_rows(const size_t n_x, const size_t planes, const bool nibbles, const uint8_t *x, size_t n_w,
-                     const void *w, size_t w_stride, const bool flip, size_t k, int32_t *out,
-                     size_t out_stride) {
-    int32_t eights[3 * 2]; /* nibbles are 8 too high */
-    for (size_t p = 0; nibbles && p < n_x * planes; p++) {
-        __m512i sum = _mm512_setzero_si512();
-        for (size_t t = 0; t < k; t += LANES)
-            sum = _mm512_dpbusd_epi32(sum, _mm512_load_si512(x + p * (3 - planes) * plane_bytes(k) + t),
-                                      _mm512_set1_epi8(8));
-        eights[p] = _mm512_reduce_add_epi32(sum);
-    }
+INLINE void dot_rows(const size_t n_x, const size_t planes, const uint8_t *x, size_t n_w, const int8_t *w,
+                     size_t w_stride, const bool flip, size_t k, int32_t *out, size_t out_stride) {
     size_t j = 0;
     for (; j + 4 <= n_w; j += 4)
-        dot_tile(n_x, planes, 4, nibbles, x, eights, (const char *)w + j * w_stride, w_stride, flip, k,
-                 out + j, out_stride);
+        dot_tile(n_x, planes, 4, x, w + j * w_stride, w_stride, flip, k, out + j, out_stride);
     for (; j < n_w; j++)
-        dot_tile(n_x, planes, 1, nibbles, x, eights, (const char *)w + j * w_stride, w_stride, flip, k,
-                 out + j, out_stride);
+        dot_tile(n_x, planes, 1, x, w + j * w_stride, w_stride, flip, k, out + j, out_stride);
 }
 
-INLINE void dot_any(const bool nibbles, const bool flip, size_t n_x, const uint8_t *x, bool wide, size_t n_w,
-                    size_t k, const void *w, size_t w_stride, int32_t *out, size_t out_stride) {
+INLINE void dot_any(const bool flip, size_t n_x, const uint8_t *x, bool wide, size_t n_w, size_t k,
+                    const int8_t *w, size_t w_stride, int32_t *out, size_t out_stride) {
     const size_t bytes = sw_int_x_bytes(k);
     while (n_x > 0) {
         const size_t n = n_x >= 3 ? 3 : 1;
         if (n == 3 && wide)
-            dot_rows(3, 2, nibbles, x, n_w, w, w_stride, flip, k, out, out_stride);
+            dot_rows(3, 2, x, n_w, w, w_stride, flip, k, out, out_stride);
         else if (n == 3)
-            dot_rows(3, 1, nibbles, x, n_w, w, w_stride, flip, k, out, out_stride);
+            dot_rows(3, 1, x, n_w, w, w_stride, flip, k, out, out_stride);
         else if (wide)
-            dot_rows(1, 2, nibbles, x, n_w, w, w_stride, flip, k, out, out_stride);
+            dot_rows(1, 2, x, n_w, w, w_stride, flip, k, out, out_stride);
         else
-            dot_rows(1, 1, nibbles, x, n_w, w, w_stride, flip, k, out, out_stride);
+            dot_rows(1, 1, x, n_w, w, w_stride, flip, k, out, out_stride);
         n_x -= n, x += n * bytes, out += n * out_stride;
     }
 }
@@ -140,15 +121,9 @@ static void dot(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, cons
                 uint8_t flip, const int32_t *w_sums, int32_t *out, size_t out_stride) {
     (void)w_sums;
     if (flip != 0)
-        dot_any(false, true, n_x, x, wide, n_w, k, w, w_stride, out, out_stride);
+        dot_any(true, n_x, x, wide, n_w, k, w, w_stride, out, out_stride);
     else
-        dot_any(false, false, n_x, x, wide, n_w, k, w, w_stride, out, out_stride);
-}
-
-static void dot_nibbles(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const uint8_t *w,
-                        const int32_t *w_sums, int32_t *out, size_t out_stride) {
-    (void)w_sums;
-    dot_any(true, false, n_x, x, wide, n_w, k, w, sw_nibbles_bytes(k), out, out_stride);
+        dot_any(false, n_x, x, wide, n_w, k, w, w_stride, out, out_stride);
 }
 
 static void row_sums(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int32_t *out) {
@@ -176,6 +151,12 @@ static void pack_columns(size_t n, size_t k, const uint8_t *w, size_t w_stride, 
     sw_int_avx2.pack_columns(n, k, w, w_stride, flip, panel);
 }
 
+INLINE __m512i quad(const uint8_t *x) {
+    int32_t four;
+    memcpy(&four, x, 4);
+    return _mm512_set1_epi32(four);
+}
+
 /* n_p planes of x, `step` bytes apart. n_p is a constant at each call; sums as they are, so that nothing but
  * the loop competes for registers. */
 INLINE void tile_planes(const size_t n_p, const uint8_t *x, size_t step, size_t k, const int8_t *panel,
@@ -185,9 +166,7 @@ INLINE void tile_planes(const size_t n_p, const uint8_t *x, size_t step, size_t 
     for (size_t t = 0; t < k; t += 4, panel += 4 * SW_INT_COLS) {
         const __m512i w0 = _mm512_load_si512(panel), w1 = _mm512_load_si512(panel + 64);
         UNROLL for (size_t p = 0; p < n_p; p++) {
-            int32_t four;
-            memcpy(&four, x + p * step + t, 4);
-            const __m512i v = _mm512_set1_epi32(four);
+            const __m512i v = quad(x + p * step + t);
             sums[p][0] = _mm512_dpbusd_epi32(sums[p][0], v, w0);
             sums[p][1] = _mm512_dpbusd_epi32(sums[p][1], v, w1);
         }
@@ -229,6 +208,62 @@ static void tile(size_t rows, const void *x, bool wide, size_t k, const int8_t *
     }
 }
 
+/* Terms [begin, end) of a panel of nibbles and n_p planes of x, added to sums. */
+INLINE void nibble_terms(const size_t n_p, const uint8_t *x, size_t step, size_t begin, size_t end,
+                         const uint8_t *nibbles, __m512i sums[2][2]) {
+    const __m512i low = _mm512_set1_epi8(15), eight = _mm512_set1_epi8(8);
+    for (size_t t = begin; t < end; t += 8) {
+        const uint8_t *at = nibbles + t / 2 * SW_INT_COLS;
+        UNROLL for (size_t h = 0; h < 2; h++) {
+            const __m512i both = _mm512_load_si512(at + 64 * h);
+            const __m512i a = _mm512_sub_epi8(_mm512_and_si512(both, low), eight);
+            const __m512i b = _mm512_sub_epi8(_mm512_and_si512(_mm512_srli_epi16(both, 4), low), eight);
+            UNROLL for (size_t p = 0; p < n_p; p++) {
+                sums[p][h] = _mm512_dpbusd_epi32(sums[p][h], quad(x + p * step + t), a);
+                sums[p][h] = _mm512_dpbusd_epi32(sums[p][h], quad(x + p * step + t + 4), b);
+            }
+        }
+    }
+}
+
+INLINE void nibble_planes(const size_t n_p, const uint8_t *x, size_t k, const uint8_t *nibbles, size_t block,
+                          const uint8_t *steps, int32_t *out) {
+    const size_t step = plane_bytes(k);
+    __m512i sums[2][2];
+    UNROLL for (size_t p = 0; p < n_p; p++) sums[p][0] = sums[p][1] = _mm512_setzero_si512();
+    if (block == 0) nibble_terms(n_p, x, step, 0, k, nibbles, sums);
+    for (size_t t = 0; block > 0 && t < k; t += block, steps += SW_INT_COLS) {
+        __m512i part[2][2];
+        UNROLL for (size_t p = 0; p < n_p; p++) part[p][0] = part[p][1] = _mm512_setzero_si512();
+        nibble_terms(n_p, x, step, t, t + block, nibbles, part);
+        UNROLL for (size_t h = 0; h < 2; h++) {
+            const __m512i factor =
+                _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(steps + 16 * h)));
+            UNROLL for (size_t p = 0; p < n_p; p++) sums[p][h] =
+                _mm512_add_epi32(sums[p][h], _mm512_mullo_epi32(part[p][h], factor));
+        }
+    }
+    UNROLL for (size_t h = 0; h < 2; h++) {
+        __m512i s = sums[0][h];
+        if (n_p == 2) s = _mm512_add_epi32(s, _mm512_srai_epi32(sums[1][h], 8));
+        _mm512_storeu_si512(out + 16 * h, s);
+    }
+}
+
+static void tile_nibbles(const void *x, bool wide, size_t k, const uint8_t *nibbles, size_t block,
+                         const uint8_t *steps, const int32_t *w_sums, int32_t *out) {
+    (void)w_sums;
+    if (wide)
+        nibble_planes(2, x, k, nibbles, block, steps, out);
+    else
+        nibble_planes(1, x, k, nibbles, block, steps, out);
+}
+
+static void unpack_nibbles(size_t k, const uint8_t *nibbles, size_t block, const uint8_t *steps,
+                           int8_t *panel) {
+    sw_int_avx2.unpack_nibbles(k, nibbles, block, steps, panel);
+}
+
 INLINE __m256i round_half(__m256i sums, __m256 half, __m256 step, __m512d offset, __m512d max) {
     __m512d v =
         _mm512_mul_pd(_mm512_add_pd(_mm512_cvtepi32_pd(sums), _mm512_cvtps_pd(half)), _mm512_cvtps_pd(step));
@@ -261,10 +296,11 @@ const sw_int_isa sw_int_avx512 = {.needs = SW_ISA_AVX512,
                                   .load_x = load_x,
                                   .row_sums = row_sums,
                                   .dot = dot,
-                                  .dot_nibbles = dot_nibbles,
                                   .pack_rows = pack_rows,
                                   .pack_columns = pack_columns,
                                   .tile = tile,
+                                  .tile_nibbles = tile_nibbles,
+                                  .unpack_nibbles = unpack_nibbles,
                                   .requantize = requantize};
 
 #else

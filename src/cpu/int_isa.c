@@ -5,18 +5,28 @@
 
 #include <string.h>
 
-/* 64 values; loops of one length, which compilers turn into vectors. */
-static void pack_64(const int8_t *w, uint8_t *out) {
-    for (size_t i = 0; i < 32; i++)
-        out[i] = (uint8_t)(((uint8_t)(w[i] + 8) & 15) | (uint8_t)((uint8_t)(w[i + 32] + 8) << 4));
+void sw_nibbles_pack(size_t k, const int8_t *panel, uint8_t *out) {
+    enum { QUAD = 4 * SW_INT_COLS };
+    static const int8_t zeros[QUAD];
+    for (size_t t = 0; t < k; t += 8, panel += 2 * QUAD, out += QUAD) {
+        const int8_t *high = t + 4 < k ? panel + QUAD : zeros;
+        for (size_t i = 0; i < QUAD; i++)
+            out[i] = (uint8_t)(((uint8_t)(panel[i] + 8) & 15) | (uint8_t)((uint8_t)(high[i] + 8) << 4));
+    }
 }
 
-void sw_nibbles_pack(size_t k, const int8_t *w, uint8_t *out) {
-    for (; k >= 64; k -= 64, w += 64, out += 32) pack_64(w, out);
-    if (k == 0) return;
-    int8_t rest[64] = {0};
-    memcpy(rest, w, k);
-    pack_64(rest, out);
+static void unpack_nibbles(size_t k, const uint8_t *nibbles, size_t block, const uint8_t *steps,
+                           int8_t *panel) {
+    enum { QUAD = 4 * SW_INT_COLS };
+    for (size_t t = 0; t < k; t += 8, nibbles += QUAD, panel += 2 * QUAD) {
+        const uint8_t *step = block > 0 ? steps + t / block * SW_INT_COLS : NULL;
+        const size_t quads = t + 4 < k ? 2 : 1;
+        for (size_t q = 0; q < quads; q++)
+            for (size_t i = 0; i < QUAD; i++) {
+                const int v = (q == 0 ? nibbles[i] & 15 : nibbles[i] >> 4) - 8;
+                panel[q * QUAD + i] = (int8_t)(step != NULL ? v * step[i / 4] : v);
+            }
+    }
 }
 
 /* x as 16-bit values. */
@@ -51,23 +61,6 @@ static void dot(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, cons
     }
 }
 
-static void dot_nibbles(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const uint8_t *w,
-                        const int32_t *w_sums, int32_t *out, size_t out_stride) {
-    (void)w_sums;
-    for (size_t i = 0; i < n_x; i++) {
-        const uint16_t *xi = (const uint16_t *)x + i * sw_int_x_bytes(k) / 2;
-        for (size_t j = 0; j < n_w; j++) {
-            const uint8_t *row = w + j * sw_nibbles_bytes(k);
-            int64_t sum = 0;
-            for (size_t t = 0; t < k; t++) {
-                const int byte = row[t / 64 * 32 + t % 32];
-                sum += xi[t] * ((t % 64 < 32 ? byte & 15 : byte >> 4) - 8);
-            }
-            out[i * out_stride + j] = sum_of(sum, wide);
-        }
-    }
-}
-
 static void pack_rows(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int8_t *panel) {
     memset(panel, 0, sw_int_panel_bytes(k));
     for (size_t c = 0; c < n; c++)
@@ -95,6 +88,21 @@ static void tile(size_t rows, const void *x, bool wide, size_t k, const int8_t *
     }
 }
 
+static void tile_nibbles(const void *x, bool wide, size_t k, const uint8_t *nibbles, size_t block,
+                         const uint8_t *steps, const int32_t *w_sums, int32_t *out) {
+    (void)w_sums;
+    const uint16_t *row = x;
+    for (size_t c = 0; c < SW_INT_COLS; c++) {
+        int64_t sum = 0;
+        for (size_t t = 0; t < k; t++) {
+            const int byte = nibbles[(t / 8 * SW_INT_COLS + c) * 4 + t % 4];
+            const int step = block > 0 ? steps[t / block * SW_INT_COLS + c] : 1;
+            sum += (int64_t)row[t] * ((t % 8 < 4 ? byte & 15 : byte >> 4) - 8) * step;
+        }
+        out[c] = sum_of(sum, wide);
+    }
+}
+
 static void requantize(size_t n, const int32_t *sums, sw_int_scaling s, bool wide, int32_t offset, void *y) {
     const int32_t max = wide ? UINT16_MAX : UINT8_MAX;
     for (size_t i = 0; i < n; i++) {
@@ -113,10 +121,11 @@ const sw_int_isa sw_int_scalar = {.needs = SW_ISA_SCALAR,
                                   .load_x = load_x,
                                   .row_sums = row_sums,
                                   .dot = dot,
-                                  .dot_nibbles = dot_nibbles,
                                   .pack_rows = pack_rows,
                                   .pack_columns = pack_columns,
                                   .tile = tile,
+                                  .tile_nibbles = tile_nibbles,
+                                  .unpack_nibbles = unpack_nibbles,
                                   .requantize = requantize};
 
 const sw_int_isa *const sw_int_variants[] = {

@@ -19,6 +19,7 @@ enum {
     SW_INT_MAX_TERMS = 65535, /* 255 * 128 * 65535 < 2^31 */
     SW_INT_COLS = 32,         /* columns of a panel */
     SW_INT_ROWS = 12,         /* most rows of a tile of u8; of u16 half of it */
+    SW_INT_MOST_BLOCK = 512,  /* terms of a block of nibbles */
     SW_INT_X_PAD = 64         /* k is padded to a multiple of it in the form of x */
 };
 
@@ -42,10 +43,6 @@ typedef struct sw_int_isa {
     void (*dot)(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const int8_t *w, size_t w_stride,
                 uint8_t flip, const int32_t *w_sums, int32_t *out, size_t out_stride);
 
-    /* The same with 4-bit w: rows of sw_nibbles_bytes(k) as sw_nibbles_pack makes them. */
-    void (*dot_nibbles)(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const uint8_t *w,
-                        const int32_t *w_sums, int32_t *out, size_t out_stride);
-
     /* A panel (see sw_int_panel_bytes) of n <= SW_INT_COLS rows of w; aligned to 64. */
     void (*pack_rows)(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int8_t *panel);
 
@@ -55,10 +52,19 @@ typedef struct sw_int_isa {
     /* The sums of a panel's columns. NULL in a variant whose loops don't look at w_sums. */
     void (*panel_sums)(size_t k, const int8_t *panel, int32_t *out);
 
-    /* Many rows of x: out[r * SW_INT_COLS + c] = S of x row r and panel column c. rows <= SW_INT_ROWS, half
-     * of it if wide. w_sums [SW_INT_COLS]. */
+    /* Rows of x and a panel: out[r * SW_INT_COLS + c] = S of x row r and panel column c. rows <= SW_INT_ROWS,
+     * half of it if wide. w_sums [SW_INT_COLS]. */
     void (*tile)(size_t rows, const void *x, bool wide, size_t k, const int8_t *panel, const int32_t *w_sums,
                  int32_t *out);
+
+    /* One row of x and a panel of nibbles: out[c], as of the unpacked panel. NULL in a variant that has no
+     * loop for it. */
+    void (*tile_nibbles)(const void *x, bool wide, size_t k, const uint8_t *nibbles, size_t block,
+                         const uint8_t *steps, const int32_t *w_sums, int32_t *out);
+
+    /* Nibbles as a panel of bytes, times their steps. */
+    void (*unpack_nibbles)(size_t k, const uint8_t *nibbles, size_t block, const uint8_t *steps,
+                           int8_t *panel);
 
     /* y of n sums, each of the next channel, as u16 if wide, else u8. */
     void (*requantize)(size_t n, const int32_t *sums, sw_int_scaling scaling, bool wide, int32_t offset,
@@ -75,12 +81,18 @@ static inline size_t sw_int_panel_bytes(size_t k) {
     return (k + 3) / 4 * 4 * SW_INT_COLS;
 }
 
-/* Values of -8..7, 64 a block of 32 bytes: byte i has w[i] + 8 below and w[i + 32] + 8 above; past k zeros.
- */
+/* A panel of values of -8..7, [k / 8, rounded up][SW_INT_COLS][4]: byte [g][c][i] has term 8 g + i, plus 8,
+ * in its low half and term 8 g + 4 + i in its high half. steps [k / block][SW_INT_COLS]: blocks of terms have
+ * a factor of 1 to 16 a column, such that products fit s8; block 0 and NULL for none. */
 static inline size_t sw_nibbles_bytes(size_t k) {
-    return (k + 63) / 64 * 32;
+    return (k + 7) / 8 * 4 * SW_INT_COLS;
 }
-void sw_nibbles_pack(size_t k, const int8_t *w, uint8_t *out);
+void sw_nibbles_pack(size_t k, const int8_t *panel, uint8_t *out);
+
+/* True for blocks that panels of nibbles can have. */
+static inline bool sw_nibbles_fit(size_t block) {
+    return block > 0 && block % 8 == 0 && block <= SW_INT_MOST_BLOCK;
+}
 
 extern const sw_int_isa sw_int_scalar;
 #if defined(__x86_64__)

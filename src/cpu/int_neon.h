@@ -73,27 +73,15 @@ INLINE void load_bytes(const int8_t *w, size_t t, size_t k, int8x16_t flips, int
     UNROLL for (size_t i = 0; i < 4; i++) out[i] = veorq_s8(vld1q_s8(from + 16 * i), flips);
 }
 
-INLINE void load_nibbles(const uint8_t *w, size_t t, int8x16_t out[4]) {
-    const uint8x16_t a = vld1q_u8(w + t / 2), b = vld1q_u8(w + t / 2 + 16), low = vdupq_n_u8(15);
-    const int8x16_t eight = vdupq_n_s8(8);
-    out[0] = vsubq_s8(vreinterpretq_s8_u8(vandq_u8(a, low)), eight);
-    out[1] = vsubq_s8(vreinterpretq_s8_u8(vandq_u8(b, low)), eight);
-    out[2] = vsubq_s8(vreinterpretq_s8_u8(vshrq_n_u8(a, 4)), eight);
-    out[3] = vsubq_s8(vreinterpretq_s8_u8(vshrq_n_u8(b, 4)), eight);
-}
-
 /* One row of w, `planes` planes of one row of x. Past k x is 0. */
-INLINE void dot_row(const size_t planes, const bool nibbles, const uint8_t *x, const void *w, uint8_t flip,
-                    size_t k, int32_t w_sum, int32_t *out) {
+INLINE void dot_row(const size_t planes, const uint8_t *x, const int8_t *w, uint8_t flip, size_t k,
+                    int32_t w_sum, int32_t *out) {
     int32x4_t sums[2][2];
     const int8x16_t flips = vdupq_n_s8((int8_t)flip);
     UNROLL for (size_t p = 0; p < planes; p++) sums[p][0] = sums[p][1] = vdupq_n_s32(0);
     for (size_t t = 0; t < k; t += 64) {
         int8x16_t v[4];
-        if (nibbles)
-            load_nibbles(w, t, v);
-        else
-            load_bytes(w, t, k, flips, v);
+        load_bytes(w, t, k, flips, v);
         UNROLL for (size_t p = 0; p < planes; p++) {
             UNROLL for (size_t i = 0; i < 4; i++) sums[p][i % 2] =
                 dot4(sums[p][i % 2], vld1q_u8(x + p * plane_bytes(k) + t + 16 * i), v[i]);
@@ -104,27 +92,16 @@ INLINE void dot_row(const size_t planes, const bool nibbles, const uint8_t *x, c
     *out = finish(high, low, planes == 2, w_sum);
 }
 
-INLINE void dot_any(const bool nibbles, size_t n_x, const uint8_t *x, bool wide, size_t n_w, size_t k,
-                    const void *w, size_t w_stride, uint8_t flip, const int32_t *w_sums, int32_t *out,
-                    size_t out_stride) {
-    for (size_t i = 0; i < n_x; i++, x += sw_int_x_bytes(k), out += out_stride)
-        for (size_t j = 0; j < n_w; j++) {
-            const char *row = (const char *)w + j * w_stride;
-            if (wide)
-                dot_row(2, nibbles, x, row, flip, k, w_sums[j], out + j);
-            else
-                dot_row(1, nibbles, x, row, flip, k, w_sums[j], out + j);
-        }
-}
-
 static void dot(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const int8_t *w, size_t w_stride,
                 uint8_t flip, const int32_t *w_sums, int32_t *out, size_t out_stride) {
-    dot_any(false, n_x, x, wide, n_w, k, w, w_stride, flip, w_sums, out, out_stride);
-}
-
-static void dot_nibbles(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, const uint8_t *w,
-                        const int32_t *w_sums, int32_t *out, size_t out_stride) {
-    dot_any(true, n_x, x, wide, n_w, k, w, sw_nibbles_bytes(k), 0, w_sums, out, out_stride);
+    for (size_t i = 0; i < n_x; i++, out += out_stride)
+        for (size_t j = 0; j < n_w; j++) {
+            const uint8_t *xi = (const uint8_t *)x + i * sw_int_x_bytes(k);
+            if (wide)
+                dot_row(2, xi, w + j * w_stride, flip, k, w_sums[j], out + j);
+            else
+                dot_row(1, xi, w + j * w_stride, flip, k, w_sums[j], out + j);
+        }
 }
 
 static void row_sums(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int32_t *out) {
@@ -231,6 +208,11 @@ static void tile(size_t rows, const void *x, bool wide, size_t k, const int8_t *
         }
 }
 
+static void unpack_nibbles(size_t k, const uint8_t *nibbles, size_t block, const uint8_t *steps,
+                           int8_t *panel) {
+    sw_int_scalar.unpack_nibbles(k, nibbles, block, steps, panel);
+}
+
 INLINE int32x2_t round_pair(int32x2_t sums, float32x2_t half, float32x2_t step, float64x2_t offset,
                             float64x2_t max) {
     float64x2_t v =
@@ -267,9 +249,9 @@ const sw_int_isa NEON_ISA = {.needs = NEON_NEEDS,
                              .load_x = load_x,
                              .row_sums = row_sums,
                              .dot = dot,
-                             .dot_nibbles = dot_nibbles,
                              .pack_rows = pack_rows,
                              .pack_columns = pack_columns,
                              .panel_sums = CENTRED ? panel_sums : NULL,
                              .tile = tile,
+                             .unpack_nibbles = unpack_nibbles,
                              .requantize = requantize};

@@ -4,6 +4,7 @@
 #define SW_CPU_KERNELS_H
 
 #include "base/threads.h"
+#include "cpu/shared.h"
 #include "graph/ir.h"
 
 typedef struct sw_op_call {
@@ -15,9 +16,10 @@ typedef struct sw_op_call {
     size_t in_head_stride[SW_MAX_INPUTS]; /* see sw_binding; only movement kernels are given other than 0 */
     void *out_data;
     int32_t *places_data;
-    void *prepared; /* what prepare made, in the program's arena; NULL where it has none */
+    void *prepared; /* what prepare made, in the arena, or shared and then not to be written; else NULL */
     void *scratch;  /* scratch_bytes(call) bytes, aligned to 64; contents undefined */
     sw_pool *pool;
+    sw_shared *shared; /* the program's hold on what graphs have in common */
 } sw_op_call;
 
 typedef struct sw_kernel {

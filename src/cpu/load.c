@@ -49,7 +49,7 @@ static sw_code choose_kernels(sw_program *p, uint32_t *first_use, sw_error *err)
         step->call.silu_input = find_silu_input(graph, op, first_use);
         step->kernel = sw_kernel_find(&step->call, err);
         if (step->kernel == NULL) return SW_UNSUPPORTED;
-        step->call.pool = p->pool;
+        step->call.pool = p->pool, step->call.shared = &p->shared;
 
         for (uint32_t j = 0; j < op->n_inputs; j++) {
             uint32_t t = op->inputs[j];
@@ -181,12 +181,14 @@ static sw_code load(sw_program *p, sw_arena *work, sw_error *err) {
     return prepare(p, err);
 }
 
-sw_code sw_program_load(sw_program **out, const sw_graph *graph, sw_pool *pool, sw_error *err) {
+sw_code sw_program_load(sw_program **out, const sw_graph *graph, sw_pool *pool, sw_shared_store *store,
+                        sw_error *err) {
     *out = NULL;
     sw_program *p = calloc(1, sizeof *p);
     if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     p->graph = graph;
     p->pool = pool;
+    p->shared = (sw_shared){.store = store, .arena = &p->arena};
     sw_arena work = SW_ARENA_EMPTY;
     sw_code code = load(p, &work, err);
     sw_arena_free(&work);
@@ -200,6 +202,7 @@ sw_code sw_program_load(sw_program **out, const sw_graph *graph, sw_pool *pool, 
 
 void sw_program_unload(sw_program *program) {
     if (program == NULL) return;
+    sw_shared_release(&program->shared);
     sw_arena_free(&program->arena);
     free(program);
 }

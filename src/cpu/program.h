@@ -11,9 +11,12 @@
 
 typedef struct sw_step {
     const sw_kernel *kernel;
-    sw_op_call call;    /* pointers are set at each execute */
-    uint32_t index;     /* of the op in the graph */
-    bool hands_on;      /* its output is its input, in place */
+    sw_op_call call; /* pointers are set at each execute */
+    uint32_t index;  /* of the op in the graph */
+    bool hands_on;   /* its output is its input, in place */
+    uint32_t
+        together; /* of a FullyConnected: this many steps of `run`, from this one, are one call; else 0 */
+    const char *label;  /* of such a call in a trace */
     bool for_observers; /* not run without one, and prepared when the first comes */
 } sw_step;
 
@@ -21,6 +24,7 @@ struct sw_program {
     sw_arena arena;
     const sw_graph *graph; /* borrowed */
     sw_pool *pool;         /* borrowed */
+    sw_shared shared;      /* weights and tables that other graphs of the device may have too */
     sw_step *steps;        /* [n_ops] one an op: what an observer sees */
     bool observable;       /* sw_program_prepare_observed was there */
     sw_step **run;         /* [n_run] what is run without one: cpu/fuse.h */
@@ -49,7 +53,8 @@ sw_code sw_op_call_init(sw_op_call *call, const sw_graph *graph, const sw_op *op
 /* Prepares the steps that only an observer's run has. Errors: SW_NO_MEMORY, the kernels'. */
 sw_code sw_program_prepare_observed(sw_program *program, sw_error *err) SW_MUST_CHECK;
 
-sw_code sw_program_load(sw_program **out, const sw_graph *graph, sw_pool *pool, sw_error *err) SW_MUST_CHECK;
+sw_code sw_program_load(sw_program **out, const sw_graph *graph, sw_pool *pool, sw_shared_store *store,
+                        sw_error *err) SW_MUST_CHECK;
 void sw_program_unload(sw_program *program); /* NULL is allowed */
 
 #endif

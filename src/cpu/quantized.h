@@ -51,6 +51,9 @@ bool sw_quantized_blockwise_matches(const sw_op_call *call); /* a MatMul; the re
 sw_code sw_quantized_fully_connected_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);
 size_t sw_quantized_fully_connected_scratch(const sw_op_call *call);
 void sw_quantized_fully_connected_run(const sw_op_call *call);
+/* Several of the same input at once: one loop over the tiles of all. They share a scratch. */
+enum { SW_MOST_TOGETHER = 4 };
+void sw_quantized_fully_connected_run_together(const sw_op_call *calls, uint32_t n);
 
 bool sw_quantized_matmul_matches(const sw_op_call *call);
 sw_code sw_quantized_matmul_prepare(sw_op_call *call, sw_arena *arena, sw_error *err);

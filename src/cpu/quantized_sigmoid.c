@@ -5,6 +5,7 @@
  * (op_tanh_16.c, hvx_constants.c); the emulator's integers confirm them. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu/product.h"
 #include "cpu/quantized.h"
@@ -52,13 +53,6 @@ static double exact_sigmoid(double v) {
     return (v < 0 ? e : 1) / (1 + e);
 }
 
-static void *new_table(sw_op_call *call, sw_arena *arena, sw_error *err) {
-    const size_t n = (size_t)sw_dtype_max(call->out->dtype) + 1;
-    call->prepared = sw_arena_array(arena, n, sw_dtype_bytes(call->out->dtype));
-    if (call->prepared == NULL) (void)SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    return call->prepared;
-}
-
 static void look_up(void *context, size_t begin, size_t end) {
     const sw_op_call *call = context;
     const sw_dtype type = call->out->dtype;
@@ -82,8 +76,15 @@ bool sw_quantized_sigmoid_matches(const sw_op_call *call) {
     return table_matches(call, 0);
 }
 
+typedef struct filling {
+    const sw_op_call *call;
+    sw_pool_body *body;
+    void *table;
+} filling;
+
 static void fill_sigmoid(void *context, size_t begin, size_t end) {
-    const sw_op_call *call = context;
+    const filling *f = context;
+    const sw_op_call *call = f->call;
     const sw_tensor *x = call->in[0], *y = call->out;
     const int32_t max = sw_dtype_max(y->dtype);
     const double steps = tanh_steps(x->encoding.scale);
@@ -91,20 +92,40 @@ static void fill_sigmoid(void *context, size_t begin, size_t end) {
         const int32_t d = (int32_t)q + x->encoding.offset;
         const double value = y->dtype == SW_U16 ? sigmoid_q15(d, steps) * 0x1p-15
                                                 : exact_sigmoid(d * (double)x->encoding.scale);
-        sw_store_unsigned(call->prepared, y->dtype, q,
+        sw_store_unsigned(f->table, y->dtype, q,
                           sw_half_up_saturated(value / y->encoding.scale, y->encoding.offset, max));
     }
 }
 
+static void fill_table(void *context, void *out) {
+    filling *f = context;
+    f->table = out;
+    sw_pool_for(f->call->pool, (size_t)sw_dtype_max(f->call->out->dtype) + 1, ELEMENTS_PER_RANGE, f->body, f);
+}
+
+/* All that a table hangs on. */
+typedef struct table_key {
+    sw_pool_body *body;
+    uint32_t dtype;
+    sw_encoding x, y;
+} table_key;
+
 /* Every input value's output, by all threads. */
-static sw_code fill_table(sw_op_call *call, sw_pool_body *fill, sw_arena *arena, sw_error *err) {
-    if (new_table(call, arena, err) == NULL) return SW_NO_MEMORY;
-    sw_pool_for(call->pool, (size_t)sw_dtype_max(call->out->dtype) + 1, ELEMENTS_PER_RANGE, fill, call);
+static sw_code get_table(sw_op_call *call, const sw_tensor *x, sw_pool_body *body, sw_error *err) {
+    table_key key;
+    memset(&key, 0, sizeof key);
+    key.body = body, key.dtype = call->out->dtype, key.x = x->encoding, key.y = call->out->encoding;
+    const size_t bytes = ((size_t)sw_dtype_max(call->out->dtype) + 1) * sw_dtype_bytes(call->out->dtype);
+    filling f = {.call = call, .body = body};
+    const void *table = NULL;
+    SW_TRY(sw_shared_get(call->shared, &key, sizeof key, bytes, fill_table, &f, &table, err));
+    call->prepared = (void *)(uintptr_t)table;
     return SW_OK;
 }
 
 sw_code sw_quantized_sigmoid_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
-    return fill_table(call, fill_sigmoid, arena, err);
+    (void)arena;
+    return get_table(call, call->in[0], fill_sigmoid, err);
 }
 
 void sw_quantized_sigmoid_run(const sw_op_call *call) {
@@ -118,7 +139,8 @@ bool sw_quantized_silu_matches(const sw_op_call *call) {
 /* Whatever the encoding of the Sigmoid between. u16: the product's rule of cpu/product.h with the sigmoid as
  * 65536ths, but rounded to eighths, and a bias rounded to single precision. */
 static void fill_silu(void *context, size_t begin, size_t end) {
-    const sw_op_call *call = context;
+    const filling *f = context;
+    const sw_op_call *call = f->call;
     const sw_tensor *x = call->in[call->silu_input - 1], *y = call->out;
     const int32_t max = sw_dtype_max(y->dtype), offset = y->encoding.offset;
     const float scale = x->encoding.scale, ratio = scale / 65536 * (1 / y->encoding.scale);
@@ -136,12 +158,13 @@ static void fill_silu(void *context, size_t begin, size_t end) {
             const double v = d * (double)scale;
             result = sw_half_up_saturated(v * exact_sigmoid(v) / y->encoding.scale, offset, max);
         }
-        sw_store_unsigned(call->prepared, y->dtype, q, result);
+        sw_store_unsigned(f->table, y->dtype, q, result);
     }
 }
 
 sw_code sw_quantized_silu_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
-    return fill_table(call, fill_silu, arena, err);
+    (void)arena;
+    return get_table(call, call->in[call->silu_input - 1], fill_silu, err);
 }
 
 void sw_quantized_silu_run(const sw_op_call *call) {

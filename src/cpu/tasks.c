@@ -1,27 +1,50 @@
-/* tasks.c: the pool's loop runs over the workers; these take tasks from one counter. */
+/* tasks.c: each worker takes the tasks of a run of its own one after another, so that it reads memory in its
+ * order, and then from the ends of the others' runs. A run is one atomic word, [end: 32][begin: 32]. */
 #include "cpu/tasks.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MOST_WORKERS = 64 };
+
+typedef struct run {
+    _Alignas(64) _Atomic uint64_t range;
+} run;
 
 typedef struct queue {
-    atomic_size_t next;
-    size_t count;
+    run runs[MOST_WORKERS];
+    size_t workers;
     sw_task_body *body;
     void *context;
 } queue;
 
-static void run_workers(void *context, size_t begin, size_t end) {
+static bool take(run *r, bool from_end, size_t *task) {
+    uint64_t range = atomic_load(&r->range);
+    for (;;) {
+        const uint64_t begin = range & UINT32_MAX, end = range >> 32;
+        if (begin >= end) return false;
+        *task = (size_t)(from_end ? end - 1 : begin);
+        const uint64_t left = from_end ? (end - 1) << 32 | begin : end << 32 | (begin + 1);
+        if (atomic_compare_exchange_weak(&r->range, &range, left)) return true;
+    }
+}
+
+static void run_workers(void *context, size_t first, size_t end) {
     queue *q = context;
-    for (size_t worker = begin; worker < end; worker++)
-        for (;;) {
-            size_t task = atomic_fetch_add(&q->next, 1);
-            if (task >= q->count) break;
-            q->body(q->context, worker, task);
-        }
+    size_t task;
+    for (size_t worker = first; worker < end; worker++)
+        for (size_t i = 0; i < q->workers; i++)
+            while (take(&q->runs[(worker + i) % q->workers], i > 0, &task)) q->body(q->context, worker, task);
 }
 
 void sw_tasks_run(sw_pool *pool, size_t count, sw_task_body *body, void *context) {
-    queue q = {.count = count, .body = body, .context = context};
-    size_t threads = sw_pool_threads(pool);
-    sw_pool_for(pool, threads < count ? threads : count, 1, run_workers, &q);
+    queue q;
+    q.body = body, q.context = context;
+    q.workers = sw_pool_threads(pool);
+    if (q.workers > MOST_WORKERS) q.workers = MOST_WORKERS;
+    if (q.workers > count) q.workers = count;
+    for (uint64_t i = 0; i < q.workers; i++)
+        atomic_init(&q.runs[i].range, (count * (i + 1) / q.workers) << 32 | count * i / q.workers);
+    sw_pool_for(pool, q.workers, 1, run_workers, &q);
 }

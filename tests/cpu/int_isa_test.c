@@ -112,17 +112,38 @@ static void check_dot(const sw_int_isa *isa, size_t n_x, size_t n_w, size_t k, b
     free(p.x), free(p.w), free(x), free(sums), free(out);
 }
 
-static void check_nibbles(const sw_int_isa *isa, size_t n_x, size_t n_w, size_t k, bool wide, content c) {
-    problem p = draw_problem(n_x, n_w, k, wide, 0, c, true);
+/* A panel of nibbles, with steps for blocks of terms or without (block 0): one row of x, and unpacked. */
+static void check_nibbles(const sw_int_isa *isa, size_t n_w, size_t k, size_t block_terms, bool wide,
+                          content c) {
+    problem p = draw_problem(1, n_w, k, wide, 0, c, true);
+    const size_t blocks = block_terms > 0 ? k / block_terms : 0;
+    uint8_t *steps = calloc(blocks + 1, SW_INT_COLS), *nibbles = block(sw_nibbles_bytes(k));
+    int8_t *panel = block(sw_int_panel_bytes(k)), *unpacked = block(sw_int_panel_bytes(k));
+    assert_non_null(steps);
+    sw_int_scalar.pack_rows(n_w, k, p.w, k, 0, panel);
+    sw_nibbles_pack(k, panel, nibbles);
+    for (size_t j = 0; j < n_w; j++)
+        for (size_t b = 0; b < blocks; b++) {
+            const uint8_t step = c == RANDOM ? (uint8_t)(1 + draw() % 16) : 16;
+            steps[b * SW_INT_COLS + j] = step;
+            for (size_t t = b * block_terms; t < (b + 1) * block_terms; t++)
+                p.w[j * k + t] = (int8_t)(p.w[j * k + t] * step);
+        }
     void *x = loaded_x(isa, &p);
-    int32_t *sums = sums_of_w(isa, &p);
-    int32_t *out = malloc(n_x * n_w * sizeof *out);
-    uint8_t *packed = malloc(n_w * sw_nibbles_bytes(k));
-    assert_true(out != NULL && packed != NULL);
-    for (size_t j = 0; j < n_w; j++) sw_nibbles_pack(k, p.w + j * k, packed + j * sw_nibbles_bytes(k));
-    isa->dot_nibbles(n_x, x, wide, n_w, k, packed, sums, out, n_w);
-    expect(isa, "dot_nibbles", &p, out, n_w);
-    free(p.x), free(p.w), free(x), free(sums), free(out), free(packed);
+    int32_t *sums = sums_of_w(isa, &p), out[SW_INT_COLS];
+    if (isa->tile_nibbles != NULL) {
+        isa->tile_nibbles(x, wide, k, nibbles, block_terms, steps, sums, out);
+        expect(isa, block_terms > 0 ? "tile of nibbles with steps" : "tile of nibbles", &p, out, SW_INT_COLS);
+    }
+    memset(unpacked, 0x5a, sw_int_panel_bytes(k));
+    isa->unpack_nibbles(k, nibbles, block_terms, steps, unpacked);
+    sw_int_scalar.pack_rows(n_w, k, p.w, k, 0, panel);
+    for (size_t j = 0; j < n_w; j++)
+        for (size_t t = 0; t < k; t++) {
+            const size_t at = t / 4 * 4 * SW_INT_COLS + 4 * j + t % 4;
+            assert_int_equal(unpacked[at], panel[at]);
+        }
+    free(p.x), free(p.w), free(x), free(sums), free(steps), free(nibbles), free(panel), free(unpacked);
 }
 
 /* Panels from rows, and from columns of the transposed matrix. */
@@ -174,7 +195,6 @@ static void dots(const sw_int_isa *isa) {
                 for (content c = RANDOM; c <= ZERO; c++) {
                     check_dot(isa, n_x, n_w, lengths[l], true, n_w % 2 ? 0x80u : 0u, c);
                     check_dot(isa, n_x, n_w, lengths[l], false, n_w % 2 ? 0u : 0x80u, c);
-                    check_nibbles(isa, n_x, n_w, lengths[l], n_w % 2, c);
                 }
 }
 
@@ -190,12 +210,25 @@ static void tiles(const sw_int_isa *isa) {
                 }
 }
 
+static void nibble_panels(const sw_int_isa *isa) {
+    static const size_t widths[] = {1, 31, 32};
+    static const size_t blocks[][2] = {{8, 8}, {32, 64}, {32, 1536}, {64, 4096}, {512, 2048}, {504, 4032}};
+    for (size_t w = 0; w < 3; w++)
+        for (content c = RANDOM; c <= ZERO; c++)
+            for (int wide = 0; wide <= 1; wide++) {
+                for (size_t l = 0; l < N_LENGTHS; l++) check_nibbles(isa, widths[w], lengths[l], 0, wide, c);
+                for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)
+                    check_nibbles(isa, widths[w], blocks[b][1], blocks[b][0], wide, c);
+            }
+}
+
 /* The longest sums that are promised. */
 static void longest(const sw_int_isa *isa) {
     for (content c = TOP_NEGATIVE; c <= TOP_POSITIVE; c++)
         for (int wide = 0; wide <= 1; wide++) {
             check_dot(isa, 3, 5, SW_INT_MAX_TERMS, wide, 0, c);
-            check_nibbles(isa, 3, 5, SW_INT_MAX_TERMS, wide, c);
+            check_nibbles(isa, 5, SW_INT_MAX_TERMS, 0, wide, c);
+            check_nibbles(isa, 5, SW_INT_MAX_TERMS / 32 * 32, 32, wide, c);
             check_tile(isa, 5, 32, SW_INT_MAX_TERMS, wide, 0, c);
         }
 }
@@ -236,6 +269,11 @@ static void tiles_are_exact(void **state) {
     (void)state;
     for_each_variant(tiles);
 }
+
+static void nibbles_are_exact(void **state) {
+    (void)state;
+    for_each_variant(nibble_panels);
+}
 static void the_longest_sums_fit(void **state) {
     (void)state;
     for_each_variant(longest);
@@ -254,7 +292,9 @@ static void scalar_is_last(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(dots_are_exact), cmocka_unit_test(tiles_are_exact),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dots_are_exact),
+                                       cmocka_unit_test(tiles_are_exact),
+                                       cmocka_unit_test(nibbles_are_exact),
                                        cmocka_unit_test(the_longest_sums_fit),
                                        cmocka_unit_test(requantization_is_the_same),
                                        cmocka_unit_test(scalar_is_last)};

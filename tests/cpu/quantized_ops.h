@@ -73,7 +73,10 @@ static inline void release(values *v) {
 
 /* Runs op on the first kernel of the table that matches. */
 static inline void run_op(const sw_op *op, values *in, uint32_t n_in, values *out, sw_pool *pool) {
-    sw_op_call call = {.op = op, .out = &out->t, .out_data = out->data, .pool = pool};
+    sw_arena arena = SW_ARENA_EMPTY;
+    sw_shared shared = {.store = sw_shared_store_create(), .arena = &arena};
+    assert_non_null(shared.store);
+    sw_op_call call = {.op = op, .out = &out->t, .out_data = out->data, .pool = pool, .shared = &shared};
     for (uint32_t i = 0; i < n_in; i++) {
         in[i].t.data = in[i].data;
         call.in[i] = &in[i].t;
@@ -84,7 +87,6 @@ static inline void run_op(const sw_op *op, values *in, uint32_t n_in, values *ou
         if (sw_kernels_quantized[i].op == op->type && sw_kernels_quantized[i].matches(&call))
             kernel = &sw_kernels_quantized[i];
     assert_non_null(kernel);
-    sw_arena arena = SW_ARENA_EMPTY;
     sw_error err = {SW_OK, ""};
     if (kernel->prepare != NULL && kernel->prepare(&call, &arena, &err) != SW_OK) fail_msg("%s", err.message);
     if (kernel->scratch_bytes != NULL) {
@@ -95,6 +97,8 @@ static inline void run_op(const sw_op *op, values *in, uint32_t n_in, values *ou
     }
     kernel->run(&call);
     free(call.scratch);
+    sw_shared_release(&shared);
+    sw_shared_store_destroy(shared.store);
     sw_arena_free(&arena);
 }
 
