@@ -1,6 +1,7 @@
 /* device.c: the CPU device: binds a call's inputs and outputs and runs the loaded steps in order. */
 #include <stdlib.h>
 
+#include "base/huge.h"
 #include "base/log.h"
 #include "base/trace.h"
 #include "cpu/copy.h"
@@ -162,6 +163,16 @@ static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding
     sw_trace_end(span);
     return code;
 }
+static void *allocate(sw_device *device, size_t size) {
+    (void)device;
+    return sw_huge_alloc(size);
+}
+
+static void release(sw_device *device, void *data, size_t size) {
+    (void)device;
+    sw_huge_free(data, size);
+}
+
 static void destroy(sw_device *device) {
     sw_shared_store_destroy(((cpu_device *)device)->store);
     free(device);
@@ -172,7 +183,9 @@ static const sw_device_ops device_ops = {.name = "cpu",
                                          .load = load,
                                          .execute = execute,
                                          .unload = sw_program_unload,
-                                         .destroy = destroy};
+                                         .destroy = destroy,
+                                         .allocate = allocate,
+                                         .release = release};
 
 sw_code sw_cpu_device_create(sw_device **out, sw_pool *pool, sw_error *err) {
     cpu_device *device = calloc(1, sizeof *device);

@@ -128,7 +128,16 @@ static void dot(size_t n_x, const void *x, bool wide, size_t n_w, size_t k, cons
 
 static void row_sums(size_t n, size_t k, const int8_t *w, size_t w_stride, uint8_t flip, int32_t *out) {
     const __m512i one = _mm512_set1_epi8(1), flips = _mm512_set1_epi8((char)flip);
-    for (size_t j = 0; j < n; j++, w += w_stride) {
+    size_t j = 0;
+    for (; k % LANES == 0 && j + 4 <= n; j += 4, w += 4 * w_stride) {
+        __m512i sums[4];
+        UNROLL for (size_t i = 0; i < 4; i++) sums[i] = _mm512_setzero_si512();
+        for (size_t t = 0; t < k; t += LANES)
+            UNROLL for (size_t i = 0; i < 4; i++) sums[i] = _mm512_dpbusd_epi32(
+                sums[i], one, _mm512_xor_si512(_mm512_loadu_si512(w + i * w_stride + t), flips));
+        _mm_storeu_si128((__m128i *)(void *)(out + j), totals(sums[0], sums[1], sums[2], sums[3]));
+    }
+    for (; j < n; j++, w += w_stride) {
         __m512i sum = _mm512_setzero_si512();
         size_t t = 0;
         for (; t + LANES <= k; t += LANES)

@@ -8,7 +8,7 @@
 #include "cpu/requantize.h"
 #include "cpu/tasks.h"
 
-enum { ROWS = 24, FEW_ROWS = 3 };
+enum { ROWS = 24, FEW_ROWS = 3, CACHE_LINE = 64 };
 
 bool sw_attention_matches(const sw_attention *a) {
     const sw_tensor *q = a->scores->in[0], *k = a->scores->in[1], *v = a->context->in[1];
@@ -189,9 +189,20 @@ static void weigh(const job *j, scratch *w, size_t head, size_t begin, size_t ro
     }
 }
 
+/* K and V were last read a token ago, and the weights have gone through the caches since: all lines are asked
+ * for at once, before the first is needed. */
+static void fetch(const job *j, const sw_attention_pieces *p, size_t head) {
+    for (uint32_t piece = 0; piece < p->n; piece++) {
+        const uint8_t *rows = piece_rows(j, p, piece, head);
+        for (size_t i = 0; i < j->live[piece] * j->s.d; i += CACHE_LINE) __builtin_prefetch(rows + i);
+    }
+}
+
 static bool attend(const job *j, scratch *w, size_t head, size_t begin, size_t rows) {
     const shape *s = &j->s;
     const size_t element = s->wide ? 2 : 1;
+    fetch(j, &j->a->k, head);
+    fetch(j, &j->a->v, head);
     for (size_t r = 0; r < rows; r++) {
         const char *q = (const char *)j->call->in_data[0] + (head * s->rows + begin + r) * s->d * element;
         j->isa->load_x(s->d, s->wide, q, w->q + r * sw_int_x_bytes(s->d));

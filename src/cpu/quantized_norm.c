@@ -14,7 +14,7 @@
  * factors; signs are in unit: mantissa >= 0. */
 typedef struct prepared {
     const sw_row_isa *isa;
-    double *mantissas, *units;
+    float *mantissas, *units; /* exact: 24 bits, and powers of two */
 } prepared;
 
 bool sw_quantized_rms_norm_matches(const sw_op_call *call) {
@@ -54,9 +54,9 @@ static void make_columns(const sw_op_call *call, const void *data, prepared *p) 
         const int32_t q = sw_load_unsigned(data, gamma->dtype, i) + gamma->encoding.offset;
         const float g = (float)q * gamma->encoding.scale / call->out->encoding.scale;
         int e;
-        const double m = frexp(fabs((double)g), &e);
-        p->mantissas[i] = ldexp(m, 23);
-        p->units[i] = ldexp(q < 0 ? -1 : 1, q == 0 ? -200 : e - 23);
+        const float m = frexpf(fabsf(g), &e);
+        p->mantissas[i] = ldexpf(m, 23);
+        p->units[i] = ldexpf(q < 0 ? -1 : 1, q == 0 ? -126 : e - 23);
     }
 }
 

@@ -159,8 +159,11 @@ static void rotary_rows(void *context, size_t begin, size_t end) {
         }
 }
 
+enum { ELEMENTS_PER_RANGE = 4096 };
+
 void sw_quantized_rotary_run(const sw_op_call *call) {
     const sw_tensor *x = call->in[0];
     sw_op_call copy = *call;
-    sw_pool_for(call->pool, (size_t)x->dims[0] * x->dims[1] * x->dims[2], 1, rotary_rows, &copy);
+    sw_pool_for(call->pool, (size_t)x->dims[0] * x->dims[1] * x->dims[2], 1 + ELEMENTS_PER_RANGE / x->dims[3],
+                rotary_rows, &copy);
 }

@@ -43,12 +43,12 @@ static inline double norm_factor(double mantissa, double r) {
     return step + (product >= 0x1p22 ? 0.5 : fine);
 }
 
-static void norm_u16(size_t n, const uint16_t *restrict x, const double *restrict mantissas,
-                     const double *restrict units, sw_norm_rule rule, uint16_t *restrict y) {
+static void norm_u16(size_t n, const uint16_t *restrict x, const float *restrict mantissas,
+                     const float *restrict units, sw_norm_rule rule, uint16_t *restrict y) {
     for (size_t i = 0; i < n; i++) {
         const int32_t v = x[i] + rule.offset_x;
         const double wide = (double)v + (v == 0 ? 0x1p-60 : 0.0); /* a zero goes by its factor's sign */
-        const double factor = norm_factor(mantissas[i], rule.factor) * (units[i] * rule.unit);
+        const double factor = norm_factor((double)mantissas[i], rule.factor) * ((double)units[i] * rule.unit);
         double z = floor(wide * factor) - rule.offset_y;
         z = z > 0.0 ? z : 0.0;
         z = z < UINT16_MAX ? z : UINT16_MAX;
@@ -65,10 +65,10 @@ static inline double shortened(double v) {
     return v;
 }
 
-static void norm_u8(size_t n, const uint8_t *restrict x, const double *restrict mantissas,
-                    const double *restrict units, sw_norm_rule rule, uint8_t *restrict y) {
+static void norm_u8(size_t n, const uint8_t *restrict x, const float *restrict mantissas,
+                    const float *restrict units, sw_norm_rule rule, uint8_t *restrict y) {
     for (size_t i = 0; i < n; i++) {
-        const double factor = norm_factor(mantissas[i], rule.factor) * (units[i] * rule.unit);
+        const double factor = norm_factor((double)mantissas[i], rule.factor) * ((double)units[i] * rule.unit);
         double z = (double)(x[i] + rule.offset_x) * factor - (double)rule.offset_y;
         z = z > 0.0 ? z : 0.0;
         z = z < UINT8_MAX ? z : UINT8_MAX;
@@ -104,6 +104,35 @@ static void multiply_u16(size_t n, const uint16_t *restrict a, const uint16_t *r
     for (size_t i = 0; i < n; i++) {
         const int32_t e = eighths(a[i] + rule.za, b[i] + rule.zb, rule.bias, rule.multiplier);
         y[i] = (uint16_t)held(((e - rule.share + 4) >> 3) - rule.offset, UINT16_MAX);
+    }
+}
+
+/* Of sizes [n], n a multiple of 16; a variant may have its own, as compilers make no vectors of table
+ * look-ups. */
+#ifndef ROW_SIGMOIDS
+static void sigmoids_of_positive(size_t n, const uint32_t *sizes, sw_tanh_steps steps, int32_t *out) {
+    for (size_t i = 0; i < n; i++) out[i] = sw_sigmoid_q15_of_positive(sizes[i], steps);
+}
+#endif
+
+static void silu_u16(size_t n, const uint16_t *restrict x, sw_silu_rule r, uint16_t *restrict y) {
+    enum { BLOCK = 256 };
+    int32_t sigmoids[BLOCK];
+    uint32_t sizes[BLOCK] = {0};
+    for (size_t begin = 0; begin < n; begin += BLOCK, x += BLOCK, y += BLOCK) {
+        const size_t m = n - begin < BLOCK ? n - begin : BLOCK;
+        for (size_t i = 0; i < m; i++) {
+            const int32_t d = x[i] + r.offset_x;
+            sizes[i] = (uint32_t)(d < 0 ? -d : d);
+        }
+        sigmoids_of_positive((m + 15) / 16 * 16, sizes, r.steps, sigmoids);
+        for (size_t i = 0; i < m; i++) {
+            const int32_t d = x[i] + r.offset_x, sigmoid = d < 0 ? 32767 - sigmoids[i] : sigmoids[i];
+            const uint32_t bits = (uint32_t)d * (uint32_t)(2 * sigmoid);
+            const int64_t product = (int64_t)(int32_t)(bits + (uint32_t)r.bias) * r.multiplier;
+            const int32_t e = (int32_t)((uint64_t)(product + (1 << 30)) >> 31);
+            y[i] = (uint16_t)held(((e - r.share + 4) >> 3) - r.offset_y, UINT16_MAX);
+        }
     }
 }
 
@@ -163,6 +192,7 @@ const sw_row_isa ROW_ISA = {.needs = ROW_NEEDS,
                             .add_u8 = add_u8,
                             .add_u16 = add_u16,
                             .multiply_u16 = multiply_u16,
+                            .silu_u16 = silu_u16,
                             .rotary_u16 = rotary_u16,
                             .narrow = narrow,
                             .greatest = greatest,

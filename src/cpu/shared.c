@@ -5,15 +5,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, SLAB = 16 << 20 };
+#include "base/huge.h"
+
+enum { ALIGNMENT = 64, SLAB = 16 << 20 };
 
 typedef struct slab {
     struct slab *next;
-    char *map;
-    size_t map_bytes;
-    char *memory; /* aligned to a huge page */
+    char *memory;
     size_t used, capacity;
     size_t n_entries;
 } slab;
@@ -41,21 +40,13 @@ sw_shared_store *sw_shared_store_create(void) {
 }
 
 static slab *new_slab(size_t bytes) {
-    if (bytes > SIZE_MAX / 2) return NULL;
     slab *s = calloc(1, sizeof *s);
     if (s == NULL) return NULL;
-    s->capacity = bytes < SLAB ? SLAB : (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    s->map_bytes = s->capacity + HUGE_PAGE;
-    s->map = mmap(NULL, s->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (s->map == MAP_FAILED) {
-        free(s);
-        return NULL;
-    }
-    s->memory = s->map + (HUGE_PAGE - (uintptr_t)s->map % HUGE_PAGE) % HUGE_PAGE;
-#if defined(MADV_HUGEPAGE)
-    (void)madvise(s->memory, s->capacity, MADV_HUGEPAGE); /* a wish: without it pages are small */
-#endif
-    return s;
+    s->capacity = bytes < SLAB ? SLAB : bytes;
+    s->memory = sw_huge_alloc(s->capacity);
+    if (s->memory != NULL) return s;
+    free(s);
+    return NULL;
 }
 
 /* Zeros; an entry larger than a slab gets one of its own. */
@@ -79,7 +70,7 @@ static void drop_slab(sw_shared_store *store, slab *s) {
     slab **link = &store->slabs;
     while (*link != s) link = &(*link)->next;
     *link = s->next;
-    munmap(s->map, s->map_bytes);
+    sw_huge_free(s->memory, s->capacity);
     free(s);
 }
 

@@ -1,8 +1,7 @@
 /* shared.h: what the loaded graphs of a device have in common, made once: weights packed for the kernels, and
  * tables. A hybrid model's prefill and decode graphs have the same weights and encodings.
  *
- * Memory is taken from slabs of huge pages where the system has them: reading weights with 4 KiB pages costs
- * a third of the bandwidth (docs/performance.md). */
+ * Memory is taken from slabs of huge pages (base/huge.h). */
 #ifndef SW_CPU_SHARED_H
 #define SW_CPU_SHARED_H
 

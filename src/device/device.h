@@ -41,7 +41,7 @@ typedef struct sw_device_ops {
      * read and write without a copy; NULL where the device has none (then any memory will do). Released
      * before the device is destroyed, after the programs that are bound to it. */
     void *(*allocate)(sw_device *device, size_t size);
-    void (*release)(sw_device *device, void *data);
+    void (*release)(sw_device *device, void *data, size_t size);
 } sw_device_ops;
 
 enum { SW_BUFFER_ALIGNMENT = 128 }; /* of each buffer: an HVX vector */

@@ -263,7 +263,8 @@ static void *allocate(sw_device *device, size_t size) {
     return sw_shared_memory_allocate(&((htp *)device)->memory, size);
 }
 
-static void release(sw_device *device, void *data) {
+static void release(sw_device *device, void *data, size_t size) {
+    (void)size;
     htp *d = (htp *)device;
     sw_shared_memory_deregister(&d->memory, &d->qnn);
     sw_shared_memory_release(&d->memory, data);

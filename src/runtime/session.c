@@ -277,7 +277,7 @@ void sw_session_destroy(sw_session *session) {
             if (program != NULL) session->device->ops->unload(program);
         }
     if (session->block_is_device)
-        session->device->ops->release(session->device, session->block);
+        session->device->ops->release(session->device, session->block, session->used);
     else
         free(session->block);
     sw_arena_free(&session->arena);

@@ -77,14 +77,22 @@ static void compare(const sw_row_isa *isa, int round) {
     isa->rotary_u16(r.n / 2, r.a, r.b, r.c, rotary, got),
         scalar->rotary_u16(r.n / 2, r.a, r.b, r.c, rotary, want);
     CHECK();
+    const sw_silu_rule silu = {za,
+                               zb,
+                               (int32_t)(draw() << 8) / 2,
+                               (int32_t)(draw() << (draw() % 7)),
+                               (int32_t)draw(),
+                               {draw() % 65537, draw() % 16}};
+    isa->silu_u16(r.n, r.a, silu, got), scalar->silu_u16(r.n, r.a, silu, want);
+    CHECK();
     const sw_narrow_rule narrow = {(int32_t)(draw() % 16384), (int32_t)(draw() << 4) - (1 << 27),
                                    draw() % 24};
     isa->narrow(r.n, r.a, narrow, (uint8_t *)got), scalar->narrow(r.n, r.a, narrow, (uint8_t *)want);
     CHECK();
-    double mantissas[N], units[N];
+    float mantissas[N], units[N];
     for (size_t i = 0; i < N; i++) {
-        mantissas[i] = i % 7 == 0 ? 0 : 0x1p22 + (draw() >> 2);
-        units[i] = i % 7 == 0 ? 0x1p-200 : (draw() % 2 ? 1 : -1) / (double)(1 << (18 + draw() % 8));
+        mantissas[i] = i % 7 == 0 ? 0 : 0x1p22f + (float)(draw() >> 2);
+        units[i] = i % 7 == 0 ? 0x1p-126f : (draw() % 2 ? 1 : -1) / (float)(1 << (18 + draw() % 8));
     }
     const sw_norm_rule norm = {za, zb, 0.5 + (draw() & 0x7fffff) * 0x1p-24, 0x1p-10};
     isa->norm_u16(r.n, r.a, mantissas, units, norm, got),

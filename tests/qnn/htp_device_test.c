@@ -453,7 +453,7 @@ static uint32_t count_registrations(uint32_t length) {
     for (uint32_t i = 0; i < n; i++) assert_int_equal(memory[i].fd, 5);
     for (uint32_t i = 0; i < 2; i++)
         for (uint32_t k = 0; k < 2; k++) device->ops->unload(programs[i][k]);
-    device->ops->release(device, block);
+    device->ops->release(device, block, bytes);
     close_device(device);
     assert_int_equal(n_rpc, 1);
     return n;
@@ -524,7 +524,7 @@ static void after_a_restart_of_the_dsp_all_is_as_it_was(void **state) {
         assert_int_equal(n_live_memory, registered_before);
         assert_int_equal(n_live_contexts, 2);
         device->ops->unload(program);
-        device->ops->release(device, block);
+        device->ops->release(device, block, 160);
         close_device(device);
     }
 }
