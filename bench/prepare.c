@@ -13,8 +13,9 @@ int main(int argc, char **argv) {
     sw_options options;
     if (argc >= MOST_WORDS) return 2;
     for (int i = 1; i < argc; i++) words[i + 1] = argv[i];
-    if (sw_options_parse(&options, argc + 1, words, &err) == SW_OK && sw_cli_prepare(&options, &err) == SW_OK)
-        return 0;
+    sw_code code = sw_options_parse(&options, argc + 1, words, &err);
+    if (code == SW_OK && options.verbose) sw_log_set_level(SW_LOG_VERBOSE);
+    if (code == SW_OK && sw_cli_prepare(&options, &err) == SW_OK) return 0;
     sw_log(SW_LOG_ERROR, "%s", err.message);
     return 1;
 }

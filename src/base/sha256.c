@@ -1,6 +1,7 @@
 /* sha256.c: FIPS 180-4, sections 4.1.2, 4.2.2, 5 and 6.2. */
 #include "base/sha256.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes (4.2.2). */
@@ -31,7 +32,7 @@ static inline void one_round(uint32_t v[8], unsigned t, uint32_t kw) {
     *h = t1 + s0 + ((a & b) ^ (a & c) ^ (b & c));
 }
 
-static void compress(uint32_t state[8], const uint8_t block[64]) {
+static void compress_block(uint32_t state[8], const uint8_t block[64]) {
     uint32_t w[64], v[8];
     for (unsigned t = 0; t < 16; t++)
         w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 |
@@ -55,6 +56,28 @@ static void compress(uint32_t state[8], const uint8_t block[64]) {
     for (unsigned i = 0; i < 8; i++) state[i] += v[i];
 }
 
+#if defined(__x86_64__)
+static bool has_instructions(void) {
+    static atomic_int known; /* 1: no, 2: yes */
+    int has = atomic_load(&known);
+    if (has == 0) {
+        has = sw_sha256_has_instructions() ? 2 : 1;
+        atomic_store(&known, has);
+    }
+    return has == 2;
+}
+#endif
+
+static void compress(uint32_t state[8], const uint8_t *blocks, size_t n_blocks) {
+#if defined(__x86_64__)
+    if (has_instructions()) {
+        sw_sha256_blocks_by_instructions(state, k, blocks, n_blocks);
+        return;
+    }
+#endif
+    for (size_t i = 0; i < n_blocks; i++) compress_block(state, blocks + 64 * i);
+}
+
 void sw_sha256_init(sw_sha256 *s) {
     static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -67,10 +90,11 @@ void sw_sha256_update(sw_sha256 *s, const void *data, size_t size) {
     while (size > 0) {
         size_t filled = (size_t)(s->bytes % 64), n = 64 - filled < size ? 64 - filled : size;
         if (filled == 0 && n == 64) {
-            compress(s->state, at);
+            n = size / 64 * 64;
+            compress(s->state, at, n / 64);
         } else {
             memcpy(s->block + filled, at, n);
-            if (filled + n == 64) compress(s->state, s->block);
+            if (filled + n == 64) compress(s->state, s->block, 1);
         }
         s->bytes += n, at += n, size -= n;
     }

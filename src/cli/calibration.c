@@ -118,14 +118,19 @@ static sw_code cut(sw_calibration *c, const document_ends *ends, sw_checkpoint *
     if (most > WINDOW_TOKENS) most = WINDOW_TOKENS;
     c->windows = sw_arena_array(&checkpoint->arena, ends->count + c->n_used / most + 1, sizeof *c->windows);
     if (c->windows == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+    c->beginnings = sw_arena_array(&checkpoint->arena, ends->count, sizeof *c->beginnings);
+    if (c->beginnings == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     size_t begin = 0;
-    for (size_t d = 0; d < ends->count; d++)
+    for (size_t d = 0; d < ends->count; d++) {
+        const size_t first = c->n_windows;
         while (begin < ends->data[d] && begin < c->n_used) {
             size_t end = ends->data[d] < c->n_used ? ends->data[d] : c->n_used;
             size_t n = end - begin < most ? end - begin : most;
             c->windows[c->n_windows++] = (sw_window){c->text.data + begin, (uint32_t)n};
             begin += n;
         }
+        if (c->n_windows > first) c->beginnings[c->n_beginnings++] = c->windows[first];
+    }
     return SW_OK;
 }
 
@@ -134,7 +139,8 @@ sw_code sw_calibration_read(sw_calibration *c, const sw_options *options, sw_che
     document_ends ends = {0};
     text_size size = {0};
     *c = (sw_calibration){.name = options->calib_text != NULL ? options->calib_text
-                                                              : "the built-in calibration text"};
+                                                              : "the built-in calibration text",
+                          .built_in = options->calib_text == NULL};
     SW_TRY(encode(c, options, checkpoint, &ends, &size, err));
     SW_TRY(check(c, checkpoint, size, err));
     c->n_used = c->text.count - c->text.count / 10;

@@ -7,11 +7,14 @@
 #include "quant/quant.h"
 
 typedef struct sw_calibration {
-    const char *name;   /* the file, or "the built-in calibration text" */
+    const char *name; /* the file, or "the built-in calibration text" */
+    bool built_in;
     sw_ids text;        /* of all documents, one behind the other */
     size_t n_used;      /* the first so many ids calibrate */
     sw_window *windows; /* [n_windows] over them, none over two documents; in the checkpoint's arena */
     size_t n_windows;
+    sw_window *beginnings; /* [n_beginnings] of the documents among these, the first window of each */
+    size_t n_beginnings;
     sw_window held_out; /* the ids' end, at most a tenth */
 } sw_calibration;
 

@@ -197,11 +197,12 @@ static sw_code evaluate(job *j, sw_error *err) {
     sw_quantize_report report;
     sw_quantize_get_report(&j->decoder, &report);
     if (figures != NULL)
-        j->manifest.calibration = sw_arena_printf(
-            &j->arena,
-            "{\"tokens\": %zu, \"windows\": %zu, %s, \"smallest_u16_ratio\": %.6g, "
-            "\"smallest_u16_ratio_tensor\": \"%s\"}",
-            c->n_used, c->n_windows, figures, report.smallest_u16_ratio, report.smallest_u16_ratio_tensor);
+        j->manifest.calibration =
+            sw_arena_printf(&j->arena,
+                            "{\"tokens\": %zu, \"windows\": %zu, %s, \"smallest_u16_ratio\": %.6g, "
+                            "\"smallest_u16_ratio_tensor\": \"%s\"}",
+                            j->quantized.n_calibrated, j->quantized.n_windows, figures,
+                            report.smallest_u16_ratio, report.smallest_u16_ratio_tensor);
     return j->manifest.calibration != NULL ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
 }
 

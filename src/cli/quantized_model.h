@@ -14,6 +14,7 @@ typedef struct sw_quantized_model {
     sw_arena arena;
     sw_sink sink;                      /* of the model, f32; empty where not wanted */
     sw_ranges *ranges;                 /* NULL for a float recipe */
+    size_t n_calibrated, n_windows;    /* tokens and windows that they were seen on */
     bool shares;                       /* model, sink and ranges are another's */
     const char *rounding;              /* of all matrices, instead of the recipe's; or NULL */
     const sw_calibration *calibration; /* borrowed, as is the checkpoint: rounding needs them */

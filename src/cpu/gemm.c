@@ -39,7 +39,11 @@ const float *sw_rows_get(const sw_rows *rows, const sw_f32_isa *isa, size_t row,
         sw_weight_matrix_row(rows->s8, row, buffer);
         return buffer;
     }
-    sw_weight_row(rows->view, (uint32_t)row, buffer);
+    const sw_weight *w = rows->view;
+    if (w->storage == SW_STORE_F32 && w->interleaved_head_dim == 0 && !rows->round_to_f16 &&
+        (uintptr_t)w->data % sizeof(float) == 0)
+        return (const float *)(const void *)w->data + row * w->cols;
+    sw_weight_row(w, (uint32_t)row, buffer);
     for (size_t i = 0; rows->round_to_f16 && i < rows->cols; i += 64) {
         uint16_t half[64];
         size_t n = rows->cols - i < 64 ? rows->cols - i : 64;

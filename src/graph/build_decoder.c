@@ -325,12 +325,16 @@ static void head_in_pieces(builder *b, uint32_t x) {
 /* The final norm and the head. x [n, hidden] -> output `logits`. */
 static void head(builder *b, uint32_t x, uint32_t last) {
     const sw_hparams *h = &b->decoder->hparams;
-    uint32_t rows = b->options->head.all_rows ? b->n : 1;
-    if (last != UINT32_MAX && !b->failed) /* a row of x: recipes' rules for x hold for it */
+    const sw_head_form *form = &b->options->head;
+    uint32_t rows = form->all_rows ? b->n : form->rows > 0 ? form->rows : 1;
+    if (rows == 1 && last != UINT32_MAX && !b->failed) /* a row of x: recipes' rules for x hold for it */
         x = add_op(b, binary(SW_OP_GATHER, x, last), SW_TENSOR_NATIVE, SW_ROLE_ACTIVATION, "last_hidden",
                    b->graph->tensors[x]->range, SHAPE(1, h->hidden));
-    x = rms_norm(b, x, SW_W_FINAL_NORM, "final_norm_out", SHAPE(rows, h->hidden));
-    if (b->options->head.pieces > 1) {
+    x = rms_norm(b, x, SW_W_FINAL_NORM, "final_norm_out", SHAPE(rows == 1 ? 1 : b->n, h->hidden));
+    if (rows > 1 && last != UINT32_MAX && !b->failed) /* all rows up to here are looked at */
+        x = add_op(b, binary(SW_OP_GATHER, x, last), SW_TENSOR_NATIVE, SW_ROLE_ACTIVATION, "final_norm_rows",
+                   b->graph->tensors[x]->range, SHAPE(rows, h->hidden));
+    if (form->pieces > 1) {
         head_in_pieces(b, x);
         return;
     }
@@ -367,7 +371,8 @@ static sw_code build_graph(builder *b, uint32_t shard, sw_error *err) {
     b->mask = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_ACTIVATION, "mask", NULL, SHAPE(1, 1, b->n, b->C));
     uint32_t last = UINT32_MAX;
     if (ends && !b->options->head.all_rows && b->n > 1)
-        last = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_INDEX, "last", NULL, SHAPE(1));
+        last = add_tensor(b, SW_TENSOR_INPUT, SW_ROLE_INDEX, "last", NULL,
+                          SHAPE(b->options->head.rows > 0 ? b->options->head.rows : 1));
 
     for (uint32_t layer = run.begin; layer < run.end && !b->failed; layer++) {
         b->layer = layer;
@@ -452,6 +457,10 @@ static sw_code check_sizes(const sw_model *model, uint32_t context_len, const sw
                            "%s: a head in %u pieces, wanted at most %d of 32 logits or more, and all logits "
                            "of one row",
                            kinds[i].name, head.pieces, SW_MAX_INPUTS);
+        if (head.rows > 0 && (head.rows < 2 || head.rows > kinds[i].ar_len || head.all_rows ||
+                              head.top_k > 0 || head.pieces > 1))
+            return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: logits of %u rows, wanted 2 to the AR length %u",
+                           kinds[i].name, head.rows, kinds[i].ar_len);
         if (!sw_attention_form_fits(&model->hparams, kinds[i].attention))
             return SW_FAIL(err, SW_INVALID_ARGUMENT,
                            "%s: attention %s has more pieces than the %d that can be joined", kinds[i].name,

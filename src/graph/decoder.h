@@ -43,15 +43,17 @@ sw_attention_form sw_attention_form_auto(const sw_hparams *hparams, uint32_t ar_
 
 /* What the head hands out. */
 typedef struct sw_head_form {
-    bool all_rows;   /* logits of all n rows: calibration, evaluation; else of one row, chosen by `last` */
+    bool all_rows;   /* logits of all n rows: evaluation; else of one row, chosen by `last` */
     uint32_t top_k;  /* 0: its logits; N: the N best of them, see sw_candidates; of one row alone */
     uint32_t pieces; /* that a row of logits is computed in, and then joined; 0, 1: whole */
+    uint32_t rows;   /* 2 to n: logits of so many rows, which `last` [rows] names: calibration; 0: as above */
 } sw_head_form;
 
 #define SW_HEAD_LAST     ((sw_head_form){.top_k = 0})
 #define SW_HEAD_ALL      ((sw_head_form){.all_rows = true})
 #define SW_HEAD_TOP_K(n) ((sw_head_form){.top_k = n})
 #define SW_HEAD_CUT(n)   ((sw_head_form){.pieces = n})
+#define SW_HEAD_ROWS(n)  ((sw_head_form){.rows = n})
 
 /* The form for what is handed out: in how many pieces, the VTCM says (head_form.c). */
 sw_head_form sw_head_form_auto(uint32_t vocab, uint32_t top_k, uint32_t vtcm_mb);

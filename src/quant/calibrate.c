@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "quant/collect.h"
+#include "quant/pack.h"
 #include "quant/window.h"
 
 /* hidden_in's range is that of the whole table: any token can come, and the text shows few of them. */
@@ -50,13 +51,15 @@ static sw_code observe_sink(sw_ranges *ranges, const sw_sink *sink, const sw_hpa
     return SW_OK;
 }
 
-static sw_code run_windows(sw_observation *o, sw_float_window *w, const sw_window *windows, size_t n_windows,
-                           sw_error *err) {
+/* The documents of packed windows stand behind the sink already. */
+static sw_code run_windows(sw_observation *o, sw_float_window *w, const sw_packs *text, sw_error *err) {
     sw_progress progress;
-    sw_progress_start(&progress, "calibrating", n_windows);
+    sw_progress_start(&progress, "calibrating", text->n);
     sw_code code = observe_embedding(o->ranges, w->model, err);
-    for (size_t i = 0; i < n_windows && code == SW_OK; i++) {
-        const sw_window window = sw_window_behind(w->sink, windows[i]);
+    for (size_t i = 0; i < text->n && code == SW_OK; i++) {
+        const bool packed = text->begins != NULL;
+        const sw_window window = packed ? text->windows[i] : sw_window_behind(w->sink, text->windows[i]);
+        w->begins = packed ? text->begins[i] : NULL;
         code = run_window(w, o, &window, err);
         if (code != SW_OK && err) sw_error_prefix(err, "calibration window %zu", i);
         sw_collection_end_window(o->collection);
@@ -67,16 +70,17 @@ static sw_code run_windows(sw_observation *o, sw_float_window *w, const sw_windo
     return code == SW_OK ? observe_sink(o->ranges, w->sink, &w->model->hparams, err) : code;
 }
 
-sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink, const sw_recipe *recipe,
-                     sw_device *device, const sw_window *windows, size_t n_windows, sw_error *err) {
+sw_code sw_calibrate_packed(sw_ranges **out, const sw_model *model, const sw_sink *sink,
+                            const sw_recipe *recipe, sw_device *device, const sw_packs *packs,
+                            sw_error *err) {
     *out = NULL;
-    if (n_windows == 0)
+    if (packs->n == 0)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "calibration has no text; it needs at least one window of tokens");
     sw_float_window w = {.model = model, .sink = sink, .device = device};
     sw_observation o = {.ranges = sw_ranges_create(), .recipe = recipe, .collection = sw_collection_create()};
     sw_code code = o.ranges != NULL && o.collection != NULL
-                       ? run_windows(&o, &w, windows, n_windows, err)
+                       ? run_windows(&o, &w, packs, err)
                        : SW_FAIL(err, SW_NO_MEMORY, "calibration: out of memory");
     sw_float_window_free(&w);
     sw_collection_free(o.collection);
@@ -85,4 +89,10 @@ sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink
     else
         sw_ranges_free(o.ranges);
     return code;
+}
+
+sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink, const sw_recipe *recipe,
+                     sw_device *device, const sw_window *windows, size_t n_windows, sw_error *err) {
+    const sw_packs each = {.windows = (sw_window *)(uintptr_t)windows, .n = n_windows};
+    return sw_calibrate_packed(out, model, sink, recipe, device, &each, err);
 }

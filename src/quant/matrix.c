@@ -14,11 +14,14 @@
 
 #include "base/f16.h"
 
-enum { LANES = 8, CANDIDATES = 15 };
+enum { LANES = 8, CANDIDATES = 15, PIECE = 64 };
 
 /* A row of zeros, or of what is as good as zero, needs some scale: > 0, and normal in products with others.
  */
 static const float least_scale = 1e-8f;
+
+/* Of a quotient of magnitude 127 at most to a tie: a product by the inverse is nearer to it than a sixth. */
+static const float least_distance = 1e-4f;
 
 typedef struct bounds {
     float low, high;
@@ -99,12 +102,35 @@ static float scale_of_8(const float *row, size_t cols) {
     return scale >= least_scale ? scale : least_scale;
 }
 
+/* Ties away from zero. A quotient of floats that isn't a tie is no nearer to one than 2^-26. */
+static void exactly_8(const float *x, size_t n, float scale, int8_t *q) {
+    for (size_t i = 0; i < n; i++) {
+        double v = (double)x[i] / (double)scale;
+        v = v > 127 ? 127 : v < -127 ? -127 : v;
+        q[i] = (int8_t)(int32_t)(v < 0 ? v - 0.5 : v + 0.5);
+    }
+}
+
+/* By a product of floats: the same but next to ties. Returns how near to a tie one of the values came. */
+static float nearest_of_8(const float *x, size_t n, float inverse, int8_t *q) {
+    float least[LANES];
+    for (size_t l = 0; l < LANES; l++) least[l] = n % LANES == 0 ? 1 : 0; /* 0: the rest of a row, exactly */
+    for (size_t i = 0; i + LANES <= n; i += LANES)
+        for (size_t l = 0; l < LANES; l++) {
+            const float v = x[i + l] * inverse, integer = nearest(v), distance = 0.5f - fabsf(v - integer);
+            least[l] = distance < least[l] ? distance : least[l];
+            q[i + l] = (int8_t)(int32_t)(integer > 127 ? 127 : integer < -127 ? -127 : integer);
+        }
+    for (size_t l = 1; l < LANES; l++) least[0] = least[l] < least[0] ? least[l] : least[0];
+    return least[0];
+}
+
 static void rows_of_8(const float *row, size_t cols, int8_t *q, float *row_scale) {
     float scale = scale_of_8(row, cols);
     *row_scale = scale;
-    for (size_t i = 0; i < cols; i++) {
-        double v = round((double)row[i] / (double)scale);
-        q[i] = (int8_t)(v > 127 ? 127 : v < -127 ? -127 : v);
+    for (size_t i = 0; i < cols; i += PIECE) {
+        const size_t n = cols - i < PIECE ? cols - i : PIECE;
+        if (nearest_of_8(row + i, n, 1 / scale, q + i) < least_distance) exactly_8(row + i, n, scale, q + i);
     }
 }
 

@@ -115,6 +115,11 @@ typedef struct sw_window { /* a run of text: n_tokens ids, from position 0 */
 sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink, const sw_recipe *recipe,
                      sw_device *device, const sw_window *windows, size_t n_windows,
                      sw_error *err) SW_MUST_CHECK;
+/* The same over windows of several documents each (pack.h). */
+struct sw_packs;
+sw_code sw_calibrate_packed(sw_ranges **out, const sw_model *model, const sw_sink *sink,
+                            const sw_recipe *recipe, sw_device *device, const struct sw_packs *packs,
+                            sw_error *err) SW_MUST_CHECK;
 void sw_ranges_free(sw_ranges *ranges); /* NULL is allowed */
 
 /* Figures for the user. */

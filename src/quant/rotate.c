@@ -6,13 +6,15 @@
  *   II: p / 2 - 1 = q prime, q mod 4 = 1:  B = S x [1 1; 1 -1] + 1 x [1 -1; -1 -1]
  * with S = [0 1; +-1 Q], Q[i][j] = the Legendre symbol of i - j mod q: S is skew for I, symmetric for II.
  * Random signs before it keep any one direction that a model may favour (all channels equal, say) from coming
- * out as one channel. As weights are folded with it once, only its determinism matters here, not its speed.
+ * out as one channel.
  */
 #include "quant/rotate.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
+
+#include "quant/rotate_loops.h"
 
 static bool is_prime(uint32_t n) {
     for (uint32_t d = 2; d * d <= n; d++)
@@ -63,7 +65,7 @@ static uint32_t choose_block(uint32_t size, uint32_t odd, uint32_t *q) {
 }
 
 sw_code sw_rotation_init(sw_rotation *r, uint32_t size, uint64_t seed, sw_error *err) {
-    *r = (sw_rotation){.size = size, .block = 1};
+    *r = (sw_rotation){.size = size, .block = 1, .loops = sw_rotate_best()};
     uint32_t odd = size, q;
     while (odd > 0 && odd % 2 == 0) odd /= 2;
     if (odd == 0 || odd > SW_ROTATION_MAX_BLOCK)
@@ -98,27 +100,13 @@ void sw_rotation_free(sw_rotation *r) {
     *r = (sw_rotation){0};
 }
 
-/* x [count, run], each run a channel's: unnormalized Walsh-Hadamard over count, a power of two. */
-static void walsh_hadamard(float *restrict x, size_t count, size_t run) {
-    for (size_t half = run; half < count * run; half *= 2)
-        for (size_t at = 0; at < count * run; at += 2 * half)
-            for (size_t i = at; i < at + half; i++) {
-                float a = x[i], b = x[i + half];
-                x[i] = a + b, x[i + half] = a - b;
-            }
-}
-
 void sw_rotation_apply(const sw_rotation *r, float *restrict x, size_t width, float *restrict scratch) {
+    const sw_rotate_loops *loops = r->loops;
     size_t walsh = r->size / r->block, run = walsh * width; /* floats of one index of B */
     for (size_t i = 0; i < r->size; i++)
         for (size_t k = 0; k < width; k++) x[i * width + k] *= r->signs[i];
-    for (size_t i = 0; i < r->block; i++) walsh_hadamard(x + i * run, walsh, width);
+    for (size_t i = 0; i < r->block; i++) loops->walsh(x + i * run, walsh, width);
     if (r->dense == NULL) return;
-    memset(scratch, 0, r->size * width * sizeof *scratch);
-    for (size_t i = 0; i < r->block; i++)
-        for (size_t j = 0; j < r->block; j++) {
-            float b = r->dense[i * r->block + j];
-            for (size_t k = 0; k < run; k++) scratch[j * run + k] += x[i * run + k] * b;
-        }
+    loops->dense(r->block, run, r->dense, x, scratch);
     memcpy(x, scratch, r->size * width * sizeof *x);
 }

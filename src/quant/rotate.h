@@ -9,12 +9,14 @@
 /* R = diag(signs) (B x H), [size, size]: a Hadamard matrix H of order 2^k by Sylvester, and a matrix B for
  * what is left of the size. Where Paley's constructions give one, B is a Hadamard matrix too, and every entry
  * of R is +-1 / sqrt(size): one large channel comes out as size equal ones. Else B is a cosine transform:
- * orthogonal, less even. The same size and seed give the same R. */
+ * orthogonal, less even. The same size and seed give the same R, on every machine to the
+ * bit. */
 typedef struct sw_rotation {
     sw_arena arena;
     uint32_t size, block; /* block divides size; size / block is a power of two */
     float *signs;         /* [size], +-1 / sqrt(size / block): H's norm is in here */
     float *dense;         /* B [block, block], orthogonal; NULL for block = 1 */
+    const struct sw_rotate_loops *loops;
 } sw_rotation;
 
 enum { SW_ROTATION_MAX_BLOCK = 1024 };

@@ -21,7 +21,13 @@
 #include "base/log.h"
 #include "quant/rotate.h"
 
-enum { ROWS_A_TASK = 16, COLUMNS_A_TASK = 32, ALIGNMENT = 64, NO_GAMMA = SW_WEIGHT_COUNT };
+enum {
+    ROWS_A_TASK = 16,
+    COLUMNS_A_TASK = 32,
+    ALIGNMENT = 4096, /* whole pages: each is written once, at once */
+    PART_BYTES = 8 << 20,
+    NO_GAMMA = SW_WEIGHT_COUNT
+};
 
 typedef enum which { NONE, RESIDUAL, HEAD, N_ROTATIONS } which;
 
@@ -48,11 +54,33 @@ static bool is_norm(unsigned id) {
 
 typedef struct job {
     const sw_weight *in;
-    float *out;         /* [in->rows, in->cols] */
+    size_t first_row;
+    float *out;         /* [rows from the first on, in->cols] */
     const float *gamma; /* [in->cols] or NULL */
     const sw_rotation *rows, *columns;
+    const struct target *target; /* not NULL: rows are written as they come */
     atomic_bool no_memory;
+    atomic_int write_error; /* errno of the first failure */
 } job;
+
+/* Where the weights go: a part at a time through a buffer, so that no page of the file is filled twice, first
+ * with zeros by the system. */
+typedef struct target {
+    int fd;
+    uint64_t at; /* of the weight in hand */
+    float *buffer;
+    size_t buffer_bytes;
+} target;
+
+/* 0, or errno. */
+static int write_at(const target *t, const float *data, size_t bytes, uint64_t offset) {
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = pwrite(t->fd, (const char *)data + done, bytes - done, (off_t)(t->at + offset + done));
+        if (n < 0 && errno != EINTR) return errno;
+        if (n > 0) done += (size_t)n;
+    }
+    return 0;
+}
 
 static void fold_rows(void *context, size_t begin, size_t end) {
     job *j = context;
@@ -64,12 +92,17 @@ static void fold_rows(void *context, size_t begin, size_t end) {
     }
     for (size_t r = begin; r < end; r++) {
         float *row = j->out + r * cols;
-        sw_weight_row(j->in, (uint32_t)r, row);
+        sw_weight_row(j->in, (uint32_t)(j->first_row + r), row);
         for (size_t i = 0; i < cols && j->gamma != NULL; i++) row[i] *= j->gamma[i];
         for (size_t i = 0; i < cols && j->rows != NULL; i += piece)
             sw_rotation_apply(j->rows, row + i, 1, scratch);
     }
     free(scratch);
+    const size_t row_bytes = cols * sizeof(float);
+    if (j->target == NULL) return;
+    int failed = write_at(j->target, j->out + begin * cols, (end - begin) * row_bytes,
+                          (j->first_row + begin) * row_bytes);
+    if (failed != 0) atomic_store(&j->write_error, failed);
 }
 
 /* Strips of columns, piece by piece: a strip stays in the cache. */
@@ -95,39 +128,67 @@ static void fold_columns(void *context, size_t begin, size_t end) {
     free(strip);
 }
 
-/* rotations NULL: a copy. */
-static sw_code fold(const sw_model *in, unsigned id, uint32_t layer, const sw_rotation *rotations, float *out,
-                    sw_pool *pool, sw_error *err) {
-    job j = {.in = sw_model_weight(in, (sw_weight_id)id, layer), .out = out};
-    float *gamma = NULL;
-    if (rotations == NULL) {
-        sw_pool_for(pool, j.in->rows, ROWS_A_TASK, fold_rows, &j);
-        return atomic_load(&j.no_memory) ? SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", j.in->file_name)
-                                         : SW_OK;
-    }
-    if (is_norm(id)) {
-        for (uint32_t i = 0; i < j.in->cols; i++) out[i] = 1;
-        return SW_OK;
-    }
-    if (folds[id].gamma != NO_GAMMA) {
-        j.gamma = gamma = malloc(j.in->cols * sizeof *gamma);
-        if (gamma == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", j.in->file_name);
-        sw_weight_row(sw_model_weight(in, (sw_weight_id)folds[id].gamma, layer), 0, gamma);
-    }
-    if (folds[id].rows != NONE) j.rows = &rotations[folds[id].rows];
-    sw_pool_for(pool, j.in->rows, ROWS_A_TASK, fold_rows, &j);
-    if (folds[id].columns != NONE) {
-        j.columns = &rotations[folds[id].columns];
-        sw_pool_for(pool, j.in->cols, COLUMNS_A_TASK, fold_columns, &j);
-    }
-    free(gamma);
-    return atomic_load(&j.no_memory) ? SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", j.in->file_name)
-                                     : SW_OK;
+static sw_code write_failed(int number, sw_error *err) {
+    return SW_FAIL(err, SW_IO, "can't write rotated weights to scratch space: %s", strerror(number));
 }
 
-/* A mapped file of that size whose name is gone. Its blocks are taken at once: a full disk is an error here
- * and not a signal later. */
-static sw_code map_scratch(sw_rotated_model *out, const char *folder, sw_error *err) {
+/* Columns are rotated over all rows, so then the part is the weight. */
+static sw_code fold_parts(job *j, target *t, sw_pool *pool, sw_error *err) {
+    const size_t row_bytes = j->in->cols * sizeof(float), rows = j->in->rows;
+    size_t part = j->columns != NULL || rows * row_bytes <= PART_BYTES ? rows : PART_BYTES / row_bytes + 1;
+    if (t->buffer_bytes < part * row_bytes) {
+        free(t->buffer);
+        t->buffer_bytes = part * row_bytes;
+        t->buffer = malloc(t->buffer_bytes);
+    }
+    j->out = t->buffer;
+    j->target = j->columns == NULL ? t : NULL;
+    if (t->buffer == NULL) {
+        t->buffer_bytes = 0;
+        return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", j->in->file_name);
+    }
+    for (size_t r = 0; r < rows; r += part) {
+        const size_t n = rows - r < part ? rows - r : part;
+        j->first_row = r;
+        sw_pool_for(pool, n, ROWS_A_TASK, fold_rows, j);
+        if (j->columns != NULL) sw_pool_for(pool, j->in->cols, COLUMNS_A_TASK, fold_columns, j);
+        if (atomic_load(&j->no_memory))
+            return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", j->in->file_name);
+        int failed = atomic_load(&j->write_error);
+        if (j->columns != NULL) failed = write_at(t, j->out, n * row_bytes, r * row_bytes);
+        if (failed != 0) return write_failed(failed, err);
+    }
+    return SW_OK;
+}
+
+/* rotations NULL: a copy. */
+static sw_code fold(const sw_model *in, unsigned id, uint32_t layer, const sw_rotation *rotations, target *t,
+                    sw_pool *pool, sw_error *err) {
+    job j = {.in = sw_model_weight(in, (sw_weight_id)id, layer)};
+    if (rotations == NULL) return fold_parts(&j, t, pool, err);
+    float *vector = malloc(j.in->cols * sizeof *vector); /* the gamma taken in, or the norm's own new one */
+    if (vector == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", j.in->file_name);
+    sw_code code;
+    if (is_norm(id)) {
+        for (uint32_t i = 0; i < j.in->cols; i++) vector[i] = 1;
+        int failed = write_at(t, vector, j.in->cols * sizeof *vector, 0);
+        code = failed == 0 ? SW_OK : write_failed(failed, err);
+    } else {
+        if (folds[id].gamma != NO_GAMMA) {
+            sw_weight_row(sw_model_weight(in, (sw_weight_id)folds[id].gamma, layer), 0, vector);
+            j.gamma = vector;
+        }
+        if (folds[id].rows != NONE) j.rows = &rotations[folds[id].rows];
+        if (folds[id].columns != NONE) j.columns = &rotations[folds[id].columns];
+        code = fold_parts(&j, t, pool, err);
+    }
+    free(vector);
+    return code;
+}
+
+/* A mapped file of that size whose name is gone, still open. Its blocks are taken at once: a full disk is an
+ * error here and not a signal later. */
+static sw_code map_scratch(sw_rotated_model *out, const char *folder, int *out_fd, sw_error *err) {
     char *path = sw_path_join(&out->model.arena, folder, ".spillway-rotated-XXXXXX");
     if (path == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     int fd = mkostemp(path, O_CLOEXEC);
@@ -136,11 +197,12 @@ static sw_code map_scratch(sw_rotated_model *out, const char *folder, sw_error *
     int failed = posix_fallocate(fd, 0, (off_t)out->bytes);
     void *data = failed ? MAP_FAILED : mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (!failed && data == MAP_FAILED) failed = errno;
-    close(fd);
-    if (failed)
+    if (failed) {
+        close(fd);
         return SW_FAIL(err, SW_IO, "%s: can't get %zu bytes of scratch space for the rotated weights: %s",
                        folder, out->bytes, strerror(failed));
-    out->data = data;
+    }
+    out->data = data, *out_fd = fd;
     return SW_OK;
 }
 
@@ -175,26 +237,26 @@ static sw_code plan(sw_rotated_model *out, const sw_model *in, sw_error *err) {
 }
 
 /* Fills the file weight by weight; what is done need not stay resident. */
-static sw_code fill(sw_rotated_model *out, const sw_model *in, const sw_rotation *rotations, sw_pool *pool,
-                    sw_error *err) {
+static sw_code fill(sw_rotated_model *out, int fd, const sw_model *in, const sw_rotation *rotations,
+                    sw_pool *pool, sw_error *err) {
     size_t n = (size_t)in->hparams.n_layers * SW_WEIGHT_COUNT;
-    uint8_t *at = out->data;
+    target t = {.fd = fd};
     sw_progress progress;
     sw_progress_start(&progress, rotations != NULL ? "rotate" : "copy", n);
     sw_code code = SW_OK;
     for (size_t i = 0; i < n && code == SW_OK; i++) {
         sw_weight *w = &out->model.weights[i];
+        const unsigned id = (unsigned)(i % SW_WEIGHT_COUNT);
+        const uint32_t layer = (uint32_t)(i / SW_WEIGHT_COUNT);
         sw_progress_update(&progress, i + 1);
         if (w->rows == 0) continue; /* stands in layer 0, or is the embedding */
-        w->data = at;
-        code = fold(in, (unsigned)(i % SW_WEIGHT_COUNT), (uint32_t)(i / SW_WEIGHT_COUNT), rotations,
-                    (float *)(void *)at, pool, err);
-        at += (w->rows * w->row_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        sw_weight_drop_pages(w); /* shared: the content stays in the file */
-        sw_weight_drop_pages(
-            sw_model_weight(in, (sw_weight_id)(i % SW_WEIGHT_COUNT), (uint32_t)(i / SW_WEIGHT_COUNT)));
+        w->data = (const uint8_t *)out->data + t.at;
+        code = fold(in, id, layer, rotations, &t, pool, err);
+        t.at += (w->rows * w->row_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        sw_weight_drop_pages(sw_model_weight(in, (sw_weight_id)id, layer));
     }
     sw_progress_end(&progress);
+    free(t.buffer);
     return code;
 }
 
@@ -206,8 +268,10 @@ sw_code sw_rotate_model(sw_rotated_model *out, const sw_model *in, bool rotate, 
     if (rotate) code = sw_rotation_init(&rotations[RESIDUAL], in->hparams.hidden, 1, err);
     if (code == SW_OK && rotate) code = sw_rotation_init(&rotations[HEAD], in->hparams.head_dim, 5, err);
     if (code == SW_OK) code = plan(out, in, err);
-    if (code == SW_OK) code = map_scratch(out, scratch_folder, err);
-    if (code == SW_OK) code = fill(out, in, rotate ? rotations : NULL, pool, err);
+    int fd = -1;
+    if (code == SW_OK) code = map_scratch(out, scratch_folder, &fd, err);
+    if (code == SW_OK) code = fill(out, fd, in, rotate ? rotations : NULL, pool, err);
+    if (fd >= 0) close(fd);
     sw_rotation_free(&rotations[RESIDUAL]);
     sw_rotation_free(&rotations[HEAD]);
     if (code != SW_OK) sw_rotated_model_close(out);

@@ -6,6 +6,8 @@
 
 #include "device/border.h"
 
+enum { LOGITS_EVERY = 4, MANY_TOKENS = 64 }; /* the head is a fifth of a small model's work */
+
 /* The sink's rows of a cache input, dense as the graph reads them; NULL where the tensor is none. */
 static void *sink_rows(const sw_float_window *w, const sw_tensor *t) {
     const sw_hparams *h = &w->decoder.hparams;
@@ -57,7 +59,9 @@ static sw_code allocate_bindings(const sw_float_window *w, const uint32_t *tenso
 
 static sw_code set_up(sw_float_window *w, uint32_t n_tokens, sw_error *err) {
     sw_float_window_free(w);
-    const sw_graph_options options = {"calibration", n_tokens, SW_ATTENTION_GROUPED, SW_HEAD_ALL};
+    const sw_graph_options options = {"calibration", n_tokens, SW_ATTENTION_GROUPED,
+                                      n_tokens < MANY_TOKENS ? SW_HEAD_ALL
+                                                             : SW_HEAD_ROWS(n_tokens / LOGITS_EVERY)};
     uint32_t before = w->sink != NULL ? w->sink->n_tokens : 0;
     SW_TRY(sw_decoder_build(&w->decoder, w->model, before + n_tokens, &options, 1, err));
     w->n_tokens = n_tokens;
@@ -71,23 +75,30 @@ static sw_code set_up(sw_float_window *w, uint32_t n_tokens, sw_error *err) {
 static sw_code fill_inputs(sw_float_window *w, const int32_t *ids, sw_error *err) {
     const sw_graph *graph = w->decoder.graphs[0];
     uint32_t before = w->sink != NULL ? w->sink->n_tokens : 0;
-    const sw_tensor *t[4] = {NULL};
-    void *data[4] = {NULL};
-    static const char *const names[4] = {"hidden_in", "cos", "sin", "mask"};
+    const sw_tensor *t[5] = {NULL};
+    void *data[5] = {NULL};
+    static const char *const names[5] = {"hidden_in", "cos", "sin", "mask", "last"};
     for (uint32_t i = 0; i < graph->n_inputs; i++)
-        for (unsigned k = 0; k < 4; k++)
+        for (unsigned k = 0; k < 5; k++)
             if (strcmp(graph->tensors[graph->inputs[i]]->name, names[k]) == 0)
                 t[k] = graph->tensors[graph->inputs[i]], data[k] = w->inputs[i].data;
     if (!t[0] || !t[1] || !t[2] || !t[3])
         return SW_FAIL(err, SW_INTERNAL, "calibration: the graph lacks one of hidden_in, cos, sin and mask");
 
+    for (uint32_t i = 0; t[4] != NULL && i < t[4]->dims[0]; i++)
+        ((int32_t *)data[4])[i] = (int32_t)(i * LOGITS_EVERY + LOGITS_EVERY - 1);
     uint32_t *positions = calloc(w->n_tokens, sizeof *positions);
     if (!positions) return SW_FAIL(err, SW_NO_MEMORY, "calibration: out of memory");
-    for (uint32_t i = 0; i < w->n_tokens; i++) positions[i] = before + i;
+    for (uint32_t i = 0; i < w->n_tokens; i++)
+        positions[i] = before + i - (w->begins != NULL ? w->begins[i] : 0);
     sw_border_fill_rotary(t[1], t[2], w->decoder.hparams.rope_theta, positions, w->n_tokens, data[1],
                           data[2]);
     free(positions);
     sw_border_fill_mask(t[3], before, data[3]);
+    const uint32_t columns = before + w->n_tokens;
+    for (uint32_t i = 0; w->begins != NULL && i < w->n_tokens; i++)
+        for (uint32_t c = before; c < before + w->begins[i]; c++) /* documents before this one */
+            ((float *)data[3])[i * columns + c] = SW_MASK_BLOCKED;
     return sw_border_fill_hidden(t[0], w->decoder.embedding, ids, w->n_tokens, data[0], err);
 }
 

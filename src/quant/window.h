@@ -5,13 +5,15 @@
 #include "quant/groups.h"
 #include "quant/quant.h"
 
-/* A graph "calibration" whose AR length is the window's: no cache but the sink's rows, all rows' logits. What
- * it sees counts for the graphs with a cache, as ranges belong to names (groups.h). */
+/* A graph "calibration" whose AR length is the window's: no cache but the sink's rows; logits of all rows, of
+ * long windows of every fourth one. What it sees counts for the graphs with a cache, as ranges belong to
+ * names (groups.h). */
 typedef struct sw_float_window {
     const sw_model *model; /* borrowed, as the two below */
     const sw_sink *sink;   /* f32 of that model, or NULL: tokens then stand behind it */
     sw_device *device;
-    uint32_t n_tokens; /* of the window that the rest is for; 0: none yet */
+    const uint32_t *begins; /* [tokens of the window that runs] as in pack.h; NULL: it is one document */
+    uint32_t n_tokens;      /* of the window that the rest is for; 0: none yet */
     sw_decoder decoder;
     sw_groups groups;
     sw_program *program;

@@ -58,6 +58,26 @@ static void one_million_times_a(void **state) {
     }
 }
 
+/* The instructions and plain C, on the same blocks: the rest of the tests runs by one of them. */
+static void the_instructions_are_the_standards(void **state) {
+    (void)state;
+    static char text[64 * 40];
+    for (size_t i = 0; i < sizeof text; i++) text[i] = (char)(i * i * 31 + i / 7);
+    char hex[2][SW_SHA256_HEX_BYTES];
+    for (int i = 0; i < 2; i++) {
+        sw_sha256 s;
+        sw_sha256_init(&s);
+        for (size_t at = 0; at < sizeof text;) {
+            size_t n = i == 0 ? sizeof text : at + 61 < sizeof text ? 61 : sizeof text - at;
+            sw_sha256_update(&s, text + at, n); /* all blocks at once, or each through the buffer */
+            at += n;
+        }
+        sw_sha256_final(&s, hex[i]);
+    }
+    assert_string_equal(hex[0], hex[1]);
+    assert_string_equal(hex[0], "292be542bb6dddbbcdf841121b02b0a90ce271b9231c0ec78cb870befd39025f");
+}
+
 static void nothing_may_be_added(void **state) {
     (void)state;
     sw_sha256 s;
@@ -72,6 +92,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_published_examples),
         cmocka_unit_test(one_million_times_a),
+        cmocka_unit_test(the_instructions_are_the_standards),
         cmocka_unit_test(nothing_may_be_added),
     };
     return cmocka_run_group_tests_name("sha256", tests, NULL, NULL);

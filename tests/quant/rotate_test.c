@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "quant/rotate.h"
+#include "quant/rotate_loops.h"
 #include "quant/rotate_model.h"
 #include "tiny_model.h"
 
@@ -27,6 +28,33 @@ static float *dense(const sw_rotation *r) {
     }
     free(scratch);
     return out;
+}
+
+/* All variants of the loops, bit by bit, and both ways through them: one vector, and several side by side. */
+static void test_every_variant_gives_the_same_bits(void **state) {
+    (void)state;
+    const sw_rotate_loops *variants[3] = {&sw_rotate_scalar};
+    size_t n_variants = 1;
+#if defined(__x86_64__)
+    if (sw_cpu_has(SW_ISA_AVX2)) variants[n_variants++] = &sw_rotate_avx2;
+    if (sw_cpu_has(SW_ISA_AVX512)) variants[n_variants++] = &sw_rotate_avx512;
+#endif
+    static const uint32_t sizes[] = {4, 9, 12, 64, 104, 576, 960, 2048};
+    enum { MOST = 2048 * 5 };
+    static float wanted[MOST], got[MOST], scratch[MOST];
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (size_t width = 1; width <= 5; width += 4)
+            for (size_t v = 0; v < n_variants; v++) {
+                sw_rotation r;
+                size_t n = sizes[s] * width;
+                assert_int_equal(sw_rotation_init(&r, sizes[s], 7, &err), SW_OK);
+                r.loops = variants[v];
+                for (size_t i = 0; i < n; i++) got[i] = sinf((float)(i * i % 1013));
+                sw_rotation_apply(&r, got, width, scratch);
+                if (v == 0) memcpy(wanted, got, n * sizeof *got);
+                assert_memory_equal(got, wanted, n * sizeof *got);
+                sw_rotation_free(&r);
+            }
 }
 
 /* Even: Paley or Sylvester give every entry the same magnitude. Odd numbers have no Hadamard matrix. */
@@ -249,9 +277,13 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_orthogonal), cmocka_unit_test(test_strips_are_columns),
-        cmocka_unit_test(test_seeds),      cmocka_unit_test(test_sizes_without),
-        cmocka_unit_test(test_model),      cmocka_unit_test(test_threads_give_the_same),
+        cmocka_unit_test(test_every_variant_gives_the_same_bits),
+        cmocka_unit_test(test_orthogonal),
+        cmocka_unit_test(test_strips_are_columns),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_sizes_without),
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_threads_give_the_same),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
