@@ -4,15 +4,11 @@
 
 #include <string.h>
 
-void sw_byte_strides(const sw_tensor *t, size_t head_stride_bytes, size_t out[SW_MAX_RANK]) {
+void sw_byte_strides(const sw_tensor *t, size_t out[SW_MAX_RANK]) {
     size_t stride = sw_dtype_bytes(t->dtype);
     for (uint32_t i = t->rank; i-- > 0;) {
         out[i] = stride;
         stride *= t->dims[i];
-    }
-    if (head_stride_bytes != 0 && t->rank == SW_MAX_RANK) {
-        out[1] = head_stride_bytes;
-        out[0] = head_stride_bytes * t->dims[1];
     }
 }
 
@@ -72,12 +68,4 @@ void sw_copy_run(const sw_copy *copy, const void *in, void *out) {
                 copy_run(&s,
                          (const char *)in + i * s.in_strides[0] + j * s.in_strides[1] + k * s.in_strides[2],
                          (char *)out + i * s.out_strides[0] + j * s.out_strides[1] + k * s.out_strides[2]);
-}
-
-void sw_copy_to_dense(const sw_tensor *t, size_t head_stride_bytes, const void *in, void *out) {
-    sw_copy copy = {.element_bytes = sw_dtype_bytes(t->dtype), .rank = t->rank};
-    for (uint32_t i = 0; i < t->rank; i++) copy.dims[i] = t->dims[i];
-    sw_byte_strides(t, head_stride_bytes, copy.in_strides);
-    sw_byte_strides(t, 0, copy.out_strides);
-    sw_copy_run(&copy, in, out);
 }

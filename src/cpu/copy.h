@@ -12,13 +12,10 @@ typedef struct sw_copy {
     size_t in_strides[SW_MAX_RANK], out_strides[SW_MAX_RANK]; /* bytes */
 } sw_copy;
 
-/* Bytes between neighbours of each dimension; head_stride_bytes as in sw_binding. */
-void sw_byte_strides(const sw_tensor *t, size_t head_stride_bytes, size_t out[SW_MAX_RANK]);
+/* Bytes between neighbours of each dimension of a dense tensor. */
+void sw_byte_strides(const sw_tensor *t, size_t out[SW_MAX_RANK]);
 
 /* in and out don't overlap. */
 void sw_copy_run(const sw_copy *copy, const void *in, void *out);
-
-/* A strided input of a graph, made dense. */
-void sw_copy_to_dense(const sw_tensor *t, size_t head_stride_bytes, const void *in, void *out);
 
 #endif

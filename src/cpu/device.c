@@ -31,45 +31,10 @@ static sw_code load(sw_device *device, const sw_graph *graph, sw_program **out, 
     return sw_program_load(out, graph, cpu->pool, cpu->store, err);
 }
 
-static sw_code check_binding(const sw_tensor *t, const sw_binding *binding, bool input, sw_error *err) {
-    size_t element = sw_dtype_bytes(t->dtype), stride = binding->head_stride_bytes;
-    if (binding->data == NULL || (uintptr_t)binding->data % element != 0)
+static sw_code check_binding(const sw_tensor *t, const sw_binding *binding, sw_error *err) {
+    if (binding->data == NULL || (uintptr_t)binding->data % sw_dtype_bytes(t->dtype) != 0)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: bound to %s", t->name,
                        binding->data == NULL ? "nothing" : "data that isn't aligned to its type");
-    if (stride == 0) return SW_OK;
-    if (!input || t->rank != SW_MAX_RANK)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                       "%s: a head stride is for inputs of rank 4, this is an %s of rank %u", t->name,
-                       sw_tensor_kind_name(t->kind), t->rank);
-    size_t head = (size_t)t->dims[2] * t->dims[3] * element;
-    if (stride < head || stride % element != 0 || stride > SIZE_MAX / 4 / t->dims[0] / t->dims[1])
-        return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                       "%s: a head stride of %zu bytes, wanted a multiple of %zu, at least %zu", t->name,
-                       stride, element, head);
-    return SW_OK;
-}
-
-/* An input's values; strided ones are made dense where the observer or a kernel wants that. */
-static sw_code bind_input(sw_program *p, uint32_t t, const sw_binding *binding, bool observed,
-                          sw_error *err) {
-    const sw_tensor *tensor = p->graph->tensors[t];
-    SW_TRY(check_binding(tensor, binding, true, err));
-    p->values[t] = binding->data;
-    p->head_strides[t] = 0;
-    size_t stride = binding->head_stride_bytes;
-    if (stride == 0 || stride == (size_t)tensor->dims[2] * tensor->dims[3] * sw_dtype_bytes(tensor->dtype))
-        return SW_OK;
-    if (!observed && !p->wants_dense[t]) {
-        p->head_strides[t] = stride;
-        return SW_OK;
-    }
-    if (p->dense_copies[t] == NULL)
-        p->dense_copies[t] = sw_arena_alloc(&p->arena, (size_t)sw_tensor_bytes(tensor));
-    if (p->dense_copies[t] == NULL)
-        return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for a dense copy of %llu bytes", tensor->name,
-                       (unsigned long long)sw_tensor_bytes(tensor));
-    sw_copy_to_dense(tensor, stride, binding->data, p->dense_copies[t]);
-    p->values[t] = p->dense_copies[t];
     return SW_OK;
 }
 
@@ -86,10 +51,8 @@ static sw_code check_indices(const sw_op_call *call, sw_error *err) {
 static sw_op_call bind_call(const sw_program *p, const sw_step *step) {
     sw_op_call call = step->call;
     const sw_op *op = call.op;
-    for (uint32_t j = 0; j < op->n_inputs; j++) {
+    for (uint32_t j = 0; j < op->n_inputs; j++)
         if (call.in[j]->kind != SW_TENSOR_CONSTANT) call.in_data[j] = p->values[op->inputs[j]];
-        call.in_head_stride[j] = p->head_strides[op->inputs[j]];
-    }
     call.out_data = p->storage[op->outputs[0]];
     if (call.places != NULL) call.places_data = p->storage[op->outputs[1]];
     return call;
@@ -151,10 +114,12 @@ static sw_code run(sw_program *p, sw_error *err) {
 static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding *outputs,
                        sw_observer *observer, void *observer_context, sw_error *err) {
     const sw_graph *graph = p->graph;
-    for (uint32_t i = 0; i < graph->n_inputs; i++)
-        SW_TRY(bind_input(p, graph->inputs[i], &inputs[i], observer != NULL, err));
+    for (uint32_t i = 0; i < graph->n_inputs; i++) {
+        SW_TRY(check_binding(graph->tensors[graph->inputs[i]], &inputs[i], err));
+        p->values[graph->inputs[i]] = inputs[i].data;
+    }
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
-        SW_TRY(check_binding(graph->tensors[graph->outputs[i]], &outputs[i], false, err));
+        SW_TRY(check_binding(graph->tensors[graph->outputs[i]], &outputs[i], err));
         p->storage[graph->outputs[i]] = outputs[i].data;
         p->values[graph->outputs[i]] = NULL;
     }

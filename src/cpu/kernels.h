@@ -13,7 +13,6 @@ typedef struct sw_op_call {
     uint32_t silu_input; /* of a Multiply whose other input is the Sigmoid of one: 1 + that one; else 0 */
     /* Set at execute. Constants: tensor->data, NULL where only the view tensor->weight is there. */
     const void *in_data[SW_MAX_INPUTS];
-    size_t in_head_stride[SW_MAX_INPUTS]; /* see sw_binding; only movement kernels are given other than 0 */
     void *out_data;
     int32_t *places_data;
     void *prepared; /* what prepare made, in the arena, or shared and then not to be written; else NULL */

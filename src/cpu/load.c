@@ -56,9 +56,7 @@ static sw_code choose_kernels(sw_program *p, uint32_t *first_use, sw_error *err)
             const sw_tensor *tensor = graph->tensors[t];
             if (tensor->kind == SW_TENSOR_CONSTANT)
                 SW_TRY(check_constant(&step->call, j, err));
-            else if (tensor->kind == SW_TENSOR_INPUT)
-                p->wants_dense[t] |= !sw_op_get_info(op->type)->movement || op->type == SW_OP_TOP_K;
-            else if (first_use[t] == NEVER)
+            else if (tensor->kind != SW_TENSOR_INPUT && first_use[t] == NEVER)
                 return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: op %s reads %s before an op makes it",
                                graph->name, op->name, tensor->name);
             p->last_use[t] = i;
@@ -164,13 +162,10 @@ static sw_code load(sw_program *p, sw_arena *work, sw_error *err) {
     uint32_t *first_use = sw_arena_array(work, n, sizeof *first_use);
     p->steps = sw_arena_array(&p->arena, graph->n_ops, sizeof *p->steps);
     p->last_use = sw_arena_array(&p->arena, n, sizeof *p->last_use);
-    p->wants_dense = sw_arena_array(&p->arena, n, sizeof *p->wants_dense);
-    p->dense_copies = sw_arena_array(&p->arena, n, sizeof *p->dense_copies);
     p->storage = sw_arena_array(&p->arena, n, sizeof *p->storage);
     p->values = sw_arena_array(&p->arena, n, sizeof *p->values);
-    p->head_strides = sw_arena_array(&p->arena, n, sizeof *p->head_strides);
-    if (first_use == NULL || p->steps == NULL || p->last_use == NULL || p->wants_dense == NULL ||
-        p->dense_copies == NULL || p->storage == NULL || p->values == NULL || p->head_strides == NULL)
+    if (first_use == NULL || p->steps == NULL || p->last_use == NULL || p->storage == NULL ||
+        p->values == NULL)
         return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     for (size_t t = 0; t < n; t++) first_use[t] = NEVER;
 

@@ -1,6 +1,7 @@
 /* movement.c: the ops that only move data: Transpose, Reshape, Concat, StridedSlice, Gather, and TopK
- * (top_k.c). One code for every type, since an element's bits don't change. Inputs may be strided
- * (sw_binding). */
+ * (top_k.c). One code for every type, since an element's bits don't change. */
+#include <string.h>
+
 #include "cpu/copy.h"
 #include "cpu/top_k.h"
 
@@ -15,7 +16,7 @@ static sw_copy copy_of(const sw_op_call *call, uint32_t input) {
     const sw_tensor *t = call->in[input];
     sw_copy copy = {.element_bytes = sw_dtype_bytes(t->dtype), .rank = t->rank};
     for (uint32_t i = 0; i < t->rank; i++) copy.dims[i] = t->dims[i];
-    sw_byte_strides(t, call->in_head_stride[input], copy.in_strides);
+    sw_byte_strides(t, copy.in_strides);
     return copy;
 }
 
@@ -38,7 +39,7 @@ static void transpose(const sw_op_call *call) {
         copy.dims[i] = in.dims[from];
         copy.in_strides[i] = in.in_strides[from];
     }
-    sw_byte_strides(call->out, 0, copy.out_strides);
+    sw_byte_strides(call->out, copy.out_strides);
     sw_copy_run(&copy, call->in_data[0], call->out_data);
 }
 
@@ -47,7 +48,7 @@ static bool reshape_matches(const sw_op_call *call) {
 }
 
 static void reshape(const sw_op_call *call) {
-    sw_copy_to_dense(call->in[0], call->in_head_stride[0], call->in_data[0], call->out_data);
+    memcpy(call->out_data, call->in_data[0], (size_t)sw_tensor_bytes(call->out));
 }
 
 static bool concat_matches(const sw_op_call *call) {
@@ -68,7 +69,7 @@ static void concat(const sw_op_call *call) {
     char *out = call->out_data;
     for (uint32_t i = 0; i < call->op->n_inputs; i++) {
         sw_copy copy = copy_of(call, i);
-        sw_byte_strides(call->out, 0, copy.out_strides);
+        sw_byte_strides(call->out, copy.out_strides);
         sw_copy_run(&copy, call->in_data[i], out);
         out += copy.dims[axis] * copy.out_strides[axis];
     }
@@ -91,7 +92,7 @@ static void slice(const sw_op_call *call) {
         in += call->op->params.strided_slice.begin[i] * copy.in_strides[i];
         copy.dims[i] = call->out->dims[i];
     }
-    sw_byte_strides(call->out, 0, copy.out_strides);
+    sw_byte_strides(call->out, copy.out_strides);
     sw_copy_run(&copy, in, call->out_data);
 }
 
@@ -107,7 +108,7 @@ static bool gather_matches(const sw_op_call *call) {
 /* The device has checked that the indices are in range. */
 static void gather(const sw_op_call *call) {
     sw_copy copy = copy_of(call, 0);
-    sw_byte_strides(call->out, 0, copy.out_strides);
+    sw_byte_strides(call->out, copy.out_strides);
     copy.dims[0] = 1;
     const int32_t *index = call->in_data[1];
     for (size_t i = 0; i < call->in[1]->dims[0]; i++)

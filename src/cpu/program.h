@@ -32,12 +32,9 @@ struct sw_program {
     void *scratch; /* as large as the hungriest kernel's need, aligned to 64 */
 
     /* [n_tensors] */
-    uint32_t *last_use;   /* the step after which a native tensor is dead */
-    bool *wants_dense;    /* inputs that a kernel reads which knows no strides */
-    void **dense_copies;  /* of strided inputs; made when first needed */
-    void **storage;       /* where an op writes the tensor: native and output */
-    const void **values;  /* what can be read now; NULL before and after its life */
-    size_t *head_strides; /* of `values`, bytes; 0 for dense */
+    uint32_t *last_use;  /* the step after which a native tensor is dead */
+    void **storage;      /* where an op writes the tensor: native and output */
+    const void **values; /* what can be read now; NULL before and after its life */
 };
 
 /* The first kernel that takes the call, or NULL with a sentence on the op, its tensors and what there is. */

@@ -93,9 +93,8 @@ typedef struct job {
 static const uint8_t *piece_rows(const job *j, const sw_attention_pieces *p, uint32_t piece, size_t head) {
     const uint32_t input = p->input[piece];
     const sw_tensor *t = j->call->in[input];
-    const size_t stride = j->call->in_head_stride[input];
     return (const uint8_t *)j->call->in_data[input] +
-           (p->head[piece] + head) * (stride > 0 ? stride : (size_t)t->dims[2] * t->dims[3]);
+           (p->head[piece] + head) * ((size_t)t->dims[2] * t->dims[3]);
 }
 
 /* Constants of a requantizer for a panel's columns. */

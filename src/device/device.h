@@ -5,12 +5,9 @@
 
 #include "graph/ir.h"
 
-/* Where an input is read from or an output is written to: dense row-major values of the tensor's type.
- * head_stride_bytes: of rank-4 inputs only; distance between entries of dimension 1, 0 for dense. A KV cache
- * of C positions is read as a graph's c first ones this way, without a copy. */
+/* Where an input is read from or an output is written to: dense row-major values of the tensor's type. */
 typedef struct sw_binding {
     void *data;
-    size_t head_stride_bytes;
 } sw_binding;
 
 /* Called after each op in order, where a device can (the CPU device). values[t] is tensor t's dense data

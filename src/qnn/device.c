@@ -21,7 +21,6 @@ struct sw_program {
     sw_qnn_context context;
     sw_qnn_lowered lowered;
     Qnn_Tensor_t *inputs, *outputs; /* in the graph's order */
-    void **dense; /* [n_inputs]: room for inputs that come with a head stride; NULL: none yet */
     sw_arena arena;
 };
 
@@ -43,8 +42,7 @@ static sw_code prepare(htp_device *device, sw_program *p, sw_error *err) {
     SW_TRY(sw_qnn_graph_finalize(&p->context, &p->lowered.graph, err));
     p->inputs = sw_arena_array(&p->arena, graph->n_inputs, sizeof *p->inputs);
     p->outputs = sw_arena_array(&p->arena, graph->n_outputs, sizeof *p->outputs);
-    p->dense = sw_arena_array(&p->arena, graph->n_inputs, sizeof *p->dense);
-    if (p->inputs == NULL || p->outputs == NULL || p->dense == NULL)
+    if (p->inputs == NULL || p->outputs == NULL)
         return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", graph->name);
     for (uint32_t i = 0; i < graph->n_inputs; i++) p->inputs[i] = p->lowered.tensors[graph->inputs[i]];
     for (uint32_t i = 0; i < graph->n_outputs; i++) p->outputs[i] = p->lowered.tensors[graph->outputs[i]];
@@ -80,26 +78,6 @@ static sw_code set_buffer(const sw_tensor *t, void *data, Qnn_Tensor_t *out, sw_
     return SW_OK;
 }
 
-/* Rank 4 with a head stride: its heads, one behind the other. */
-static sw_code make_dense(sw_program *p, uint32_t i, const sw_binding *binding, void **out, sw_error *err) {
-    const sw_tensor *t = p->graph->tensors[p->graph->inputs[i]];
-    size_t stride = binding->head_stride_bytes;
-    *out = binding->data;
-    if (stride == 0 || binding->data == NULL) return SW_OK;
-    size_t head = t->rank == 4 ? (size_t)t->dims[2] * t->dims[3] * sw_dtype_bytes(t->dtype) : 0;
-    if (t->rank != 4 || stride < head)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT,
-                       "%s: a head stride of %zu bytes; wanted rank 4 and at least %zu bytes", t->name,
-                       stride, head);
-    if (stride == head) return SW_OK;
-    if (p->dense[i] == NULL) p->dense[i] = sw_arena_alloc(&p->arena, (size_t)sw_tensor_bytes(t));
-    if (p->dense[i] == NULL) return SW_FAIL(err, SW_NO_MEMORY, "%s: no memory for a dense copy", t->name);
-    for (size_t h = 0; h < (size_t)t->dims[0] * t->dims[1]; h++)
-        memcpy((char *)p->dense[i] + h * head, (const char *)binding->data + h * stride, head);
-    *out = p->dense[i];
-    return SW_OK;
-}
-
 static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding *outputs,
                        sw_observer *observer, void *observer_context, sw_error *err) {
     (void)observer_context;
@@ -109,17 +87,10 @@ static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding
                        "%s: the HTP emulator can't show values between ops; the CPU "
                        "device can",
                        graph->name);
-    for (uint32_t i = 0; i < graph->n_inputs; i++) {
-        void *data;
-        SW_TRY(make_dense(p, i, &inputs[i], &data, err));
-        SW_TRY(set_buffer(graph->tensors[graph->inputs[i]], data, &p->inputs[i], err));
-    }
-    for (uint32_t i = 0; i < graph->n_outputs; i++) {
-        const sw_tensor *t = graph->tensors[graph->outputs[i]];
-        if (outputs[i].head_stride_bytes != 0)
-            return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: a head stride is for inputs", t->name);
-        SW_TRY(set_buffer(t, outputs[i].data, &p->outputs[i], err));
-    }
+    for (uint32_t i = 0; i < graph->n_inputs; i++)
+        SW_TRY(set_buffer(graph->tensors[graph->inputs[i]], inputs[i].data, &p->inputs[i], err));
+    for (uint32_t i = 0; i < graph->n_outputs; i++)
+        SW_TRY(set_buffer(graph->tensors[graph->outputs[i]], outputs[i].data, &p->outputs[i], err));
     sw_qnn_log_reset();
     /* A step takes seconds. The time would wipe a reply that streams to the same terminal. */
     bool shown = isatty(STDOUT_FILENO) == 0;

@@ -184,8 +184,6 @@ static sw_code bind(sw_program *p, const sw_tensor *t, const sw_binding *binding
                     sw_error *err) {
     htp *d = p->device;
     uint64_t size = sw_tensor_bytes(t);
-    if (binding->head_stride_bytes != 0)
-        return SW_FAIL(err, SW_UNSUPPORTED, "%s: the HTP reads dense tensors alone", t->name);
     if (binding->data == NULL || (uintptr_t)binding->data % sw_dtype_bytes(t->dtype) != 0 ||
         size > UINT32_MAX)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,

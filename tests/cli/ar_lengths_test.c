@@ -12,15 +12,11 @@
 
 #include "cli/ar_lengths.h"
 #include "cli/spy_device.h"
-#include "cpu/cpu.h"
-#include "tiny_model.h"
+#include "cli/tiny_setup.h"
 
 enum { CONTEXT = 192, PROMPT = 150, REPLY = 24, VOCAB = 96 };
 
-static tiny_model tiny;
-static sw_device *cpu;
-static sw_ranges *ranges;
-static int32_t ids[CONTEXT];
+static tiny_setup tiny;
 static spy_device spy, whole;
 
 static const struct {
@@ -35,22 +31,13 @@ static int set_up(void **state) {
     (void)state;
     sw_hparams h = tiny_hparams();
     h.context_max = CONTEXT;
-    tiny_model_create(&tiny, &h);
-    for (uint32_t i = 0, x = 5; i < CONTEXT; i++) {
-        x = x * 1664525u + 1013904223u;
-        ids[i] = (int32_t)((x >> 16) % VOCAB);
-    }
-    const sw_window window = {ids, CONTEXT};
-    AR_OK(sw_cpu_device_create(&cpu, NULL, &ar_error));
-    AR_OK(sw_calibrate(&ranges, &tiny.model, NULL, NULL, cpu, &window, 1, &ar_error));
+    tiny_setup_create(&tiny, &h);
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    sw_ranges_free(ranges);
-    cpu->ops->destroy(cpu);
-    tiny_model_free(&tiny);
+    tiny_setup_free(&tiny);
     return 0;
 }
 
@@ -69,13 +56,13 @@ static void every_ar_length_gives_the_same_reply(void **state) {
             float wanted_logits[VOCAB], logits[VOCAB];
             int32_t wanted[REPLY], got[REPLY];
             sw_decoder first;
-            build_ar(&first, &tiny.model, CONTEXT, 1, SW_ATTENTION_GROUPED, r, ranges, NULL);
-            greedy(&first, cpu, ids, PROMPT, wanted, REPLY, wanted_logits);
+            build_ar(&first, &tiny.model.model, CONTEXT, 1, SW_ATTENTION_GROUPED, r, tiny.ranges, NULL);
+            greedy(&first, tiny.cpu, tiny.ids, PROMPT, wanted, REPLY, wanted_logits);
             for (size_t i = 0; i < N_AR_LENGTHS; i++) {
                 sw_decoder d;
-                build_ar(&d, &tiny.model, CONTEXT, ar_lengths[i], (sw_attention_form)form, r, ranges,
-                         r != NULL ? &first : NULL);
-                greedy(&d, cpu, ids, PROMPT, got, REPLY, logits);
+                build_ar(&d, &tiny.model.model, CONTEXT, ar_lengths[i], (sw_attention_form)form, r,
+                         tiny.ranges, r != NULL ? &first : NULL);
+                greedy(&d, tiny.cpu, tiny.ids, PROMPT, got, REPLY, logits);
                 for (size_t k = 0; k < VOCAB; k++)
                     if (!(fabsf(logits[k] - wanted_logits[k]) <= forms[f].bound))
                         fail_msg("%s, KV %u, AR %u: logit %zu is %.9g, with AR 1 %.9g",
@@ -103,26 +90,26 @@ static void the_cache_survives_another_ar_length(void **state) {
         if (forms[f].bound != 0) continue; /* integers are equal, floats near */
         sw_recipe recipe;
         const sw_recipe *r = recipe_of(f, &recipe);
-        size_t row_bytes = tiny.model.hparams.head_dim * sw_dtype_bytes(r->kv);
+        size_t row_bytes = tiny.model.model.hparams.head_dim * sw_dtype_bytes(r->kv);
         sw_decoder one;
         sw_session *session;
         uint32_t total = 0;
         for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) total += runs[i];
-        build_ar(&one, &tiny.model, CONTEXT, total, SW_ATTENTION_GROUPED, r, ranges, NULL);
-        spy_create(&whole, cpu);
+        build_ar(&one, &tiny.model.model, CONTEXT, total, SW_ATTENTION_GROUPED, r, tiny.ranges, NULL);
+        spy_create(&whole, tiny.cpu);
         whole.left = total;
         AR_OK(sw_session_create(&session, &one, &whole.base, &ar_error));
-        AR_OK(sw_session_feed(session, ids, total, logits, NULL, &ar_error));
+        AR_OK(sw_session_feed(session, tiny.ids, total, logits, NULL, &ar_error));
         assert_int_equal(whole.n_calls, 1);
         sw_session_destroy(session);
         for (size_t n = 0; n < sizeof lengths / sizeof *lengths; n++) {
             sw_decoder d;
-            build_ar(&d, &tiny.model, CONTEXT, lengths[n], SW_ATTENTION_GROUPED, r, ranges, &one);
-            spy_create(&spy, cpu);
+            build_ar(&d, &tiny.model.model, CONTEXT, lengths[n], SW_ATTENTION_GROUPED, r, tiny.ranges, &one);
+            spy_create(&spy, tiny.cpu);
             AR_OK(sw_session_create(&session, &d, &spy.base, &ar_error));
             for (size_t i = 0, at = 0; i < sizeof runs / sizeof *runs; at += runs[i++]) {
                 spy.left = runs[i];
-                AR_OK(sw_session_feed(session, ids + at, runs[i], logits, NULL, &ar_error));
+                AR_OK(sw_session_feed(session, tiny.ids + at, runs[i], logits, NULL, &ar_error));
             }
             assert_int_equal(spy.filled, total);
             assert_true(spy.n_compared > 0);

@@ -33,7 +33,7 @@ static void build(const tiny_setup *s, sw_decoder *d, const sw_recipe *recipe, u
                   const sw_decoder *constants) {
     const sw_graph_options kinds[] = {{"prefill_forward", 8, SW_ATTENTION_GROUPED, SW_HEAD_CUT(pieces)},
                                       {"kv_forward", 1, SW_ATTENTION_GROUPED, SW_HEAD_CUT(pieces)}};
-    OK(sw_decoder_build(d, &s->tiny.model, CONTEXT, kinds, 2, &err));
+    OK(sw_decoder_build(d, &s->model.model, CONTEXT, kinds, 2, &err));
     tiny_quantize(s, d, recipe, constants);
 }
 
@@ -248,11 +248,11 @@ static void a_dump_keeps_them_and_wrong_ones_are_refused(void **state) {
     sw_decoder_free(&d);
 
     sw_graph_options kind = {"kv_forward", 1, SW_ATTENTION_GROUPED, SW_HEAD_CUT(12)};
-    assert_int_equal(sw_decoder_build(&d, &s.tiny.model, CONTEXT, &kind, 1, &err), SW_INVALID_ARGUMENT);
+    assert_int_equal(sw_decoder_build(&d, &s.model.model, CONTEXT, &kind, 1, &err), SW_INVALID_ARGUMENT);
     kind.head = (sw_head_form){.pieces = 2, .top_k = 5};
-    assert_int_equal(sw_decoder_build(&d, &s.tiny.model, CONTEXT, &kind, 1, &err), SW_INVALID_ARGUMENT);
+    assert_int_equal(sw_decoder_build(&d, &s.model.model, CONTEXT, &kind, 1, &err), SW_INVALID_ARGUMENT);
     kind.head = (sw_head_form){.pieces = SW_MAX_INPUTS + 1};
-    assert_int_equal(sw_decoder_build(&d, &s.tiny.model, CONTEXT, &kind, 1, &err), SW_INVALID_ARGUMENT);
+    assert_int_equal(sw_decoder_build(&d, &s.model.model, CONTEXT, &kind, 1, &err), SW_INVALID_ARGUMENT);
     tiny_setup_free(&s);
 }
 

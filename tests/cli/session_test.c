@@ -12,45 +12,24 @@
 #include <cmocka.h>
 
 #include "cli/spy_device.h"
-#include "cpu/cpu.h"
-#include "graph/verify.h"
-#include "quant/quant.h"
+#include "cli/tiny_setup.h"
 #include "runtime/session.h"
-#include "tiny_model.h"
 
 enum { LONGEST = 64, VOCAB = 96 };
 
-static tiny_model tiny;
-static sw_device *cpu;
-static sw_ranges *ranges;
-static int32_t ids[LONGEST];
-static sw_error err;
+static tiny_setup tiny;
 static spy_device spy;
-
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        if ((call) != SW_OK) fail_msg("%s: %s", #call, err.message);                                         \
-    } while (0)
 
 static int set_up(void **state) {
     (void)state;
     sw_hparams h = tiny_hparams();
-    tiny_model_create(&tiny, &h);
-    for (uint32_t i = 0, x = 5; i < LONGEST; i++) {
-        x = x * 1664525u + 1013904223u;
-        ids[i] = (int32_t)((x >> 16) % VOCAB);
-    }
-    OK(sw_cpu_device_create(&cpu, NULL, &err));
-    const sw_window windows[] = {{ids, LONGEST}, {ids + 20, 24}};
-    OK(sw_calibrate(&ranges, &tiny.model, NULL, NULL, cpu, windows, 2, &err));
+    tiny_setup_create(&tiny, &h);
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    sw_ranges_free(ranges);
-    cpu->ops->destroy(cpu);
-    tiny_model_free(&tiny);
+    tiny_setup_free(&tiny);
     return 0;
 }
 
@@ -61,24 +40,17 @@ static void build(sw_decoder *d, uint32_t context, const uint32_t ar[3], sw_atte
     sw_graph_options options[3];
     uint32_t n = 0;
     for (; n < 3 && ar[n] != 0; n++) options[n] = (sw_graph_options){names[n], ar[n], form, head};
-    OK(sw_decoder_build(d, &tiny.model, context, options, n, &err));
-    if (recipe == NULL) return;
-    OK(sw_quantize_types(d, recipe, ranges, &err));
-    for (uint32_t i = 0; i < d->n_constants; i++) {
-        void *data = sw_arena_alloc(&d->arena, (size_t)sw_tensor_bytes(d->constants[i]));
-        OK(sw_quantize_constant(d, d->constants[i], data, NULL, NULL, &err));
-        d->constants[i]->data = data;
-    }
-    OK(sw_decoder_verify(d, &err));
+    OK(sw_decoder_build(d, &tiny.model.model, context, options, n, &err));
+    tiny_quantize(&tiny, d, recipe, NULL);
 }
 
-/* One run over ids[0..n): logits of every row. */
+/* One run over tiny.ids[0..n): logits of every row. */
 static void run_whole(uint32_t n, const sw_recipe *recipe, float *wanted) {
     sw_decoder d;
     sw_session *s;
     build(&d, n, (uint32_t[3]){n}, SW_ATTENTION_GROUPED, SW_HEAD_ALL, recipe);
-    OK(sw_session_create(&s, &d, cpu, &err));
-    OK(sw_session_feed_all(s, ids, n, wanted, &err));
+    OK(sw_session_create(&s, &d, tiny.cpu, &err));
+    OK(sw_session_feed_all(s, tiny.ids, n, wanted, &err));
     sw_session_destroy(s);
     sw_decoder_free(&d);
 }
@@ -108,14 +80,14 @@ static void check_ar_length(uint32_t context, uint32_t ar, sw_attention_form for
     float logits[VOCAB];
     const uint32_t counts[] = {1, 2, ar - 1, ar, ar + 1, 2 * ar + 1, context - 1, context};
     build(&d, context, ar > 1 ? (uint32_t[3]){ar, 1} : (uint32_t[3]){1}, form, SW_HEAD_LAST, recipe);
-    spy_create(&spy, cpu);
+    spy_create(&spy, tiny.cpu);
     OK(sw_session_create(&s, &d, &spy.base, &err));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         uint32_t n = counts[i];
         if (n == 0 || n > context) continue;
         sw_session_reset(s);
         spy.filled = 0;
-        feed(s, ids, n, logits);
+        feed(s, tiny.ids, n, logits);
         assert_int_equal(sw_session_filled(s), n);
         check_logits(logits, wanted + (n - 1) * VOCAB, bound, what, ar, n);
     }
@@ -184,11 +156,11 @@ static void switching_keeps_the_cache(void **state) {
         sw_decoder d;
         sw_session *s;
         build(&d, 40, (uint32_t[3]){8, 1}, SW_ATTENTION_GROUPED, SW_HEAD_LAST, r);
-        spy_create(&spy, cpu);
+        spy_create(&spy, tiny.cpu);
         OK(sw_session_create(&s, &d, &spy.base, &err));
         uint32_t at = 0;
         for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-            feed(s, ids + at, runs[i], logits);
+            feed(s, tiny.ids + at, runs[i], logits);
             at += runs[i];
             check_logits(logits, wanted + (at - 1) * VOCAB, forms[f].bound,
                          r != NULL ? forms[f].recipe : "f32", 8, at);
@@ -216,17 +188,17 @@ static void cache_rows_equal_one_run(void **state) {
     sw_recipe recipe;
     OK(sw_recipe_find(&recipe, "16a8w", 8, &err));
     build(&one, 24, (uint32_t[3]){24}, SW_ATTENTION_GROUPED, SW_HEAD_LAST, &recipe);
-    spy_create(&whole, cpu);
+    spy_create(&whole, tiny.cpu);
     OK(sw_session_create(&s, &one, &whole.base, &err));
     whole.left = 24;
-    OK(sw_session_feed(s, ids, 24, logits, NULL, &err));
+    OK(sw_session_feed(s, tiny.ids, 24, logits, NULL, &err));
     sw_session_destroy(s);
     build(&d, 24, (uint32_t[3]){7, 1}, SW_ATTENTION_PER_KV_HEAD, SW_HEAD_LAST, &recipe);
-    spy_create(&spy, cpu);
+    spy_create(&spy, tiny.cpu);
     OK(sw_session_create(&s, &d, &spy.base, &err));
-    feed(s, ids, 10, logits);
-    feed(s, ids + 10, 1, logits);
-    feed(s, ids + 11, 13, logits);
+    feed(s, tiny.ids, 10, logits);
+    feed(s, tiny.ids + 10, 1, logits);
+    feed(s, tiny.ids + 11, 13, logits);
     assert_int_equal(spy.filled, 24);
     for (unsigned slot = 0; slot < 4; slot++)
         for (unsigned h = 0; h < 2; h++)
@@ -247,34 +219,34 @@ static void nearly_full_goes_token_by_token(void **state) {
     sw_session *s;
     run_whole(16, NULL, wanted);
     build(&d, 16, (uint32_t[3]){8, 1}, SW_ATTENTION_GROUPED, SW_HEAD_LAST, NULL);
-    spy_create(&spy, cpu);
+    spy_create(&spy, tiny.cpu);
     OK(sw_session_create(&s, &d, &spy.base, &err));
-    feed(s, ids, 13, logits);
+    feed(s, tiny.ids, 13, logits);
     check_logits(logits, wanted + 12 * VOCAB, 1e-4f, "f32", 8, 13);
-    feed(s, ids + 13, 3, logits); /* 13 + 8 > 16 */
+    feed(s, tiny.ids + 13, 3, logits); /* 13 + 8 > 16 */
     check_logits(logits, wanted + 15 * VOCAB, 1e-4f, "f32", 1, 16);
     assert_int_equal(spy.n_calls, 5);
     for (unsigned i = 0; i < 5; i++) assert_int_equal(spy.called[i], calls[i]);
 
     /* Full: refused with the numbers, and nothing is fed. */
-    assert_int_equal(sw_session_feed(s, ids, 1, logits, NULL, &err), SW_INVALID_ARGUMENT);
+    assert_int_equal(sw_session_feed(s, tiny.ids, 1, logits, NULL, &err), SW_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "16"));
     assert_int_equal(sw_session_filled(s), 16);
     assert_int_equal(spy.n_calls, 5);
     sw_session_reset(s);
     spy.filled = 0;
-    assert_int_equal(sw_session_feed(s, ids, 17, logits, NULL, &err), SW_INVALID_ARGUMENT);
+    assert_int_equal(sw_session_feed(s, tiny.ids, 17, logits, NULL, &err), SW_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "17"));
     assert_non_null(strstr(err.message, "16"));
     assert_int_equal(sw_session_filled(s), 0);
     assert_int_equal(spy.n_calls, 5);
 
     /* After a reset the old cache has no part in the logits. */
-    feed(s, ids + 3, 1, logits);
+    feed(s, tiny.ids + 3, 1, logits);
     float again[VOCAB];
     sw_session *fresh;
-    OK(sw_session_create(&fresh, &d, cpu, &err));
-    OK(sw_session_feed(fresh, ids + 3, 1, again, NULL, &err));
+    OK(sw_session_create(&fresh, &d, tiny.cpu, &err));
+    OK(sw_session_feed(fresh, tiny.ids + 3, 1, again, NULL, &err));
     assert_memory_equal(logits, again, sizeof logits);
     sw_session_destroy(fresh);
     sw_session_destroy(s);
@@ -295,7 +267,7 @@ static void three_turns_equal_one_run(void **state) {
     OK(sw_recipe_find(&recipe, "16a8w", 8, &err));
     run_whole(LONGEST, &recipe, wanted);
     build(&d, LONGEST, (uint32_t[3]){8, 1}, SW_ATTENTION_GROUPED, SW_HEAD_LAST, &recipe);
-    spy_create(&spy, cpu);
+    spy_create(&spy, tiny.cpu);
     OK(sw_session_create(&s, &d, &spy.base, &err));
     for (unsigned chat = 0; chat < 27; chat++) {
         unsigned lengths[3] = {chat % 3, chat / 3 % 3, chat / 9};
@@ -304,11 +276,11 @@ static void three_turns_equal_one_run(void **state) {
         spy.filled = 0;
         for (unsigned turn = 0; turn < 3; turn++) {
             uint32_t n = turn_tokens[lengths[turn]] + (lengths[turn] == 2); /* 17: 8 + 8 + 1 */
-            feed(s, ids + at, n, logits);
+            feed(s, tiny.ids + at, n, logits);
             at += n;
             check_logits(logits, wanted + (at - 1) * VOCAB, 0, "prompt", 8, at);
             for (unsigned i = 0; i < replies[turn]; i++) {
-                feed(s, ids + at, 1, logits);
+                feed(s, tiny.ids + at, 1, logits);
                 at++;
                 check_logits(logits, wanted + (at - 1) * VOCAB, 0, "reply", 1, at);
             }
@@ -329,12 +301,12 @@ static void three_graphs(void **state) {
     sw_session *s;
     run_whole(24, NULL, wanted);
     build(&d, 24, (uint32_t[3]){16, 1, 4}, SW_ATTENTION_GROUPED, SW_HEAD_LAST, NULL);
-    spy_create(&spy, cpu);
+    spy_create(&spy, tiny.cpu);
     OK(sw_session_create(&s, &d, &spy.base, &err));
-    feed(s, ids, 20, logits); /* 16, then 4 of 24 - 16 = 8 */
+    feed(s, tiny.ids, 20, logits); /* 16, then 4 of 24 - 16 = 8 */
     check_logits(logits, wanted + 19 * VOCAB, 1e-4f, "f32", 16, 20);
-    feed(s, ids + 20, 1, logits);
-    feed(s, ids + 21, 1, logits);
+    feed(s, tiny.ids + 20, 1, logits);
+    feed(s, tiny.ids + 21, 1, logits);
     check_logits(logits, wanted + 21 * VOCAB, 1e-4f, "f32", 1, 22);
     assert_int_equal(spy.n_calls, 4);
     for (unsigned i = 0; i < 4; i++) assert_int_equal(spy.called[i], calls[i]);
@@ -348,7 +320,7 @@ static void wrong_ids_feed_nothing(void **state) {
     sw_decoder d;
     sw_session *s;
     build(&d, 16, (uint32_t[3]){8, 1}, SW_ATTENTION_GROUPED, SW_HEAD_LAST, NULL);
-    OK(sw_session_create(&s, &d, cpu, &err));
+    OK(sw_session_create(&s, &d, tiny.cpu, &err));
     static const int32_t wrong[][2] = {{0, -1}, {0, VOCAB}, {INT32_MIN, 0}, {INT32_MAX, 0}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(sw_session_feed(s, wrong[i], 2, logits, NULL, &err), SW_INVALID_ARGUMENT);
@@ -356,9 +328,9 @@ static void wrong_ids_feed_nothing(void **state) {
         snprintf(number, sizeof number, "%d", wrong[i][wrong[i][0] == 0]);
         if (strstr(err.message, number) == NULL) fail_msg("`%s` doesn't name %s", err.message, number);
     }
-    assert_int_equal(sw_session_feed(s, ids, 0, logits, NULL, &err), SW_INVALID_ARGUMENT);
-    assert_int_equal(sw_session_feed(s, ids, SIZE_MAX, logits, NULL, &err), SW_INVALID_ARGUMENT);
-    assert_int_equal(sw_session_feed_all(s, ids, 2, logits, &err),
+    assert_int_equal(sw_session_feed(s, tiny.ids, 0, logits, NULL, &err), SW_INVALID_ARGUMENT);
+    assert_int_equal(sw_session_feed(s, tiny.ids, SIZE_MAX, logits, NULL, &err), SW_INVALID_ARGUMENT);
+    assert_int_equal(sw_session_feed_all(s, tiny.ids, 2, logits, &err),
                      SW_INVALID_ARGUMENT); /* its head is LAST */
     assert_int_equal(sw_session_filled(s), 0);
     sw_session_destroy(s);

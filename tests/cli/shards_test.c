@@ -9,46 +9,25 @@
 
 #include <cmocka.h>
 
-#include "cpu/cpu.h"
+#include "cli/tiny_setup.h"
 #include "graph/json.h"
-#include "graph/verify.h"
-#include "quant/quant.h"
 #include "runtime/session.h"
-#include "tiny_model.h"
 
 enum { LAYERS = 5, N_IDS = 40, VOCAB = 96, CONTEXT = 48, PREFILL = 16 };
 
-static tiny_model tiny;
-static sw_device *cpu;
-static sw_ranges *ranges;
-static int32_t ids[N_IDS];
-static sw_error err;
-
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        if ((call) != SW_OK) fail_msg("%s: %s", #call, err.message);                                         \
-    } while (0)
+static tiny_setup tiny;
 
 static int set_up(void **state) {
     (void)state;
     sw_hparams h = tiny_hparams();
     h.n_layers = LAYERS;
-    tiny_model_create(&tiny, &h);
-    for (uint32_t i = 0, x = 9; i < N_IDS; i++) {
-        x = x * 1664525u + 1013904223u;
-        ids[i] = (int32_t)((x >> 16) % VOCAB);
-    }
-    OK(sw_cpu_device_create(&cpu, NULL, &err));
-    const sw_window window = {ids, N_IDS};
-    OK(sw_calibrate(&ranges, &tiny.model, NULL, NULL, cpu, &window, 1, &err));
+    tiny_setup_create(&tiny, &h);
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    sw_ranges_free(ranges);
-    cpu->ops->destroy(cpu);
-    tiny_model_free(&tiny);
+    tiny_setup_free(&tiny);
     return 0;
 }
 
@@ -56,26 +35,18 @@ static void build(sw_decoder *d, uint32_t n_shards, const char *recipe_name) {
     const sw_graph_options kinds[] = {{"prefill_forward", PREFILL, SW_ATTENTION_GROUPED, SW_HEAD_LAST},
                                       {"kv_forward", 1, SW_ATTENTION_PER_KV_HEAD, SW_HEAD_LAST}};
     sw_recipe recipe;
-    OK(sw_decoder_build_shards(d, &tiny.model, CONTEXT, kinds, 2, n_shards, &err));
-    OK(sw_decoder_verify(d, &err));
-    if (recipe_name == NULL) return;
-    OK(sw_recipe_find(&recipe, recipe_name, recipe_name[0] == 'f' ? 16 : 8, &err));
-    OK(sw_quantize_types(d, &recipe, ranges, &err));
-    for (uint32_t i = 0; i < d->n_constants; i++) {
-        void *data = sw_arena_alloc(&d->arena, (size_t)sw_tensor_bytes(d->constants[i]));
-        OK(sw_quantize_constant(d, d->constants[i], data, NULL, NULL, &err));
-        d->constants[i]->data = data;
-    }
-    OK(sw_decoder_verify(d, &err));
+    OK(sw_decoder_build_shards(d, &tiny.model.model, CONTEXT, kinds, 2, n_shards, &err));
+    if (recipe_name != NULL) OK(sw_recipe_find(&recipe, recipe_name, recipe_name[0] == 'f' ? 16 : 8, &err));
+    tiny_quantize(&tiny, d, recipe_name != NULL ? &recipe : NULL, NULL);
 }
 
 /* Logits behind a prompt of two chunks, and behind each of a few tokens after it. */
 enum { STEPS = 6 };
 static void run(const sw_decoder *d, float logits[STEPS][VOCAB]) {
     sw_session *s;
-    OK(sw_session_create(&s, d, cpu, &err));
-    OK(sw_session_feed(s, ids, 25, logits[0], NULL, &err));
-    for (uint32_t i = 1; i < STEPS; i++) OK(sw_session_feed(s, ids + 24 + i, 1, logits[i], NULL, &err));
+    OK(sw_session_create(&s, d, tiny.cpu, &err));
+    OK(sw_session_feed(s, tiny.ids, 25, logits[0], NULL, &err));
+    for (uint32_t i = 1; i < STEPS; i++) OK(sw_session_feed(s, tiny.ids + 24 + i, 1, logits[i], NULL, &err));
     sw_session_destroy(s);
 }
 
@@ -204,7 +175,7 @@ static void numbers_of_shards_have_limits(void **state) {
     sw_decoder d;
     static const uint32_t wrong[] = {0, LAYERS + 1, UINT32_MAX};
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(sw_decoder_build_shards(&d, &tiny.model, CONTEXT, &kind, 1, wrong[i], &err),
+        assert_int_equal(sw_decoder_build_shards(&d, &tiny.model.model, CONTEXT, &kind, 1, wrong[i], &err),
                          SW_INVALID_ARGUMENT);
         assert_non_null(strstr(err.message, "shards, wanted 1 to 5: the model has 5 layers"));
     }

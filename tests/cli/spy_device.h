@@ -57,8 +57,7 @@ static inline int spy_slot(const char *name, const char *what) {
 }
 
 static inline void spy_compare(spy_device *spy, const sw_tensor *t, const sw_binding *b, int slot) {
-    size_t row = t->dims[3] * sw_dtype_bytes(t->dtype), head = b->head_stride_bytes;
-    if (head == 0) head = t->dims[2] * row;
+    size_t row = t->dims[3] * sw_dtype_bytes(t->dtype), head = t->dims[2] * row;
     for (uint32_t h = 0; h < t->dims[1]; h++)
         for (uint32_t p = 0; p < spy->filled; p++, spy->n_compared++)
             if (p >= t->dims[2] ||

@@ -11,7 +11,7 @@
 enum { TINY_MOST_IDS = 192 };
 
 typedef struct tiny_setup {
-    tiny_model tiny;
+    tiny_model model;
     sw_device *cpu;
     sw_ranges *ranges;
     int32_t ids[TINY_MOST_IDS]; /* random tokens; calibrated on the first context_max */
@@ -27,19 +27,19 @@ static sw_error err;
 static inline void tiny_setup_create(tiny_setup *s, const sw_hparams *hparams) {
     const sw_window window = {s->ids, hparams->context_max};
     assert_true(hparams->context_max <= TINY_MOST_IDS);
-    tiny_model_create(&s->tiny, hparams);
+    tiny_model_create(&s->model, hparams);
     for (uint32_t i = 0, x = 5; i < TINY_MOST_IDS; i++) {
         x = x * 1664525u + 1013904223u;
         s->ids[i] = (int32_t)((x >> 16) % hparams->vocab);
     }
     OK(sw_cpu_device_create(&s->cpu, NULL, &err));
-    OK(sw_calibrate(&s->ranges, &s->tiny.model, NULL, NULL, s->cpu, &window, 1, &err));
+    OK(sw_calibrate(&s->ranges, &s->model.model, NULL, NULL, s->cpu, &window, 1, &err));
 }
 
 static inline void tiny_setup_free(tiny_setup *s) {
     sw_ranges_free(s->ranges);
     s->cpu->ops->destroy(s->cpu);
-    tiny_model_free(&s->tiny);
+    tiny_model_free(&s->model);
 }
 
 /* Types, encodings and constants of a float decoder of that model; recipe NULL: it stays as it is. constants:

@@ -11,64 +11,35 @@
 
 #include <cmocka.h>
 
-#include "cpu/cpu.h"
+#include "cli/tiny_setup.h"
 #include "graph/json.h"
-#include "graph/verify.h"
-#include "quant/quant.h"
 #include "runtime/session.h"
 #include "text/sampler.h"
-#include "tiny_model.h"
 
 enum { CONTEXT = 48, N_IDS = 40, VOCAB = 96, N = 12 };
 
-static tiny_model tiny;
-static sw_device *cpu;
-static sw_ranges *ranges;
-static int32_t ids[N_IDS];
-static sw_error err;
-
-#define OK(call)                                                                                             \
-    do {                                                                                                     \
-        if ((call) != SW_OK) fail_msg("%s: %s", #call, err.message);                                         \
-    } while (0)
+static tiny_setup tiny;
 
 static int set_up(void **state) {
     (void)state;
     sw_hparams h = tiny_hparams();
-    tiny_model_create(&tiny, &h);
-    for (uint32_t i = 0, x = 17; i < N_IDS; i++) {
-        x = x * 1664525u + 1013904223u;
-        ids[i] = (int32_t)((x >> 16) % VOCAB);
-    }
-    OK(sw_cpu_device_create(&cpu, NULL, &err));
-    const sw_window window = {ids, N_IDS};
-    OK(sw_calibrate(&ranges, &tiny.model, NULL, NULL, cpu, &window, 1, &err));
+    tiny_setup_create(&tiny, &h);
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    sw_ranges_free(ranges);
-    cpu->ops->destroy(cpu);
-    tiny_model_free(&tiny);
+    tiny_setup_free(&tiny);
     return 0;
 }
 
 static void build(sw_decoder *d, const char *recipe_name, sw_head_form head) {
     const sw_graph_options kinds[] = {{"prefill_forward", 8, SW_ATTENTION_PER_KV_HEAD, head},
                                       {"kv_forward", 1, SW_ATTENTION_GROUPED, head}};
-    OK(sw_decoder_build(d, &tiny.model, CONTEXT, kinds, 2, &err));
-    if (recipe_name != NULL) {
-        sw_recipe recipe;
-        OK(sw_recipe_find(&recipe, recipe_name, 0, &err));
-        OK(sw_quantize_types(d, &recipe, ranges, &err));
-        for (uint32_t i = 0; i < d->n_constants; i++) {
-            void *data = sw_arena_alloc(&d->arena, (size_t)sw_tensor_bytes(d->constants[i]));
-            OK(sw_quantize_constant(d, d->constants[i], data, NULL, NULL, &err));
-            d->constants[i]->data = data;
-        }
-    }
-    OK(sw_decoder_verify(d, &err));
+    sw_recipe recipe;
+    OK(sw_decoder_build(d, &tiny.model.model, CONTEXT, kinds, 2, &err));
+    if (recipe_name != NULL) OK(sw_recipe_find(&recipe, recipe_name, 0, &err));
+    tiny_quantize(&tiny, d, recipe_name != NULL ? &recipe : NULL, NULL);
 }
 
 /* The same values; whatever is greater than the least candidate is one. */
@@ -116,10 +87,11 @@ static void candidates_are_the_best_of_all(void **state) {
         for (int i = 0; i < 2; i++) {
             build(&decoders[i], recipes[r], i == 0 ? SW_HEAD_LAST : SW_HEAD_TOP_K(N));
             assert_int_equal(sw_decoder_candidates(&decoders[i]), i == 0 ? 0 : N);
-            OK(sw_session_create(&sessions[i], &decoders[i], cpu, &err));
+            OK(sw_session_create(&sessions[i], &decoders[i], tiny.cpu, &err));
         }
         for (uint32_t at = 0, n = 19; at < N_IDS; at += n, n = 1) {
-            for (int i = 0; i < 2; i++) OK(sw_session_feed(sessions[i], ids + at, n, logits[i], NULL, &err));
+            for (int i = 0; i < 2; i++)
+                OK(sw_session_feed(sessions[i], tiny.ids + at, n, logits[i], NULL, &err));
             check_candidates(logits[0], logits[1]);
             check_draws(logits[0], logits[1]);
         }
@@ -167,9 +139,9 @@ static void what_does_not_fit_is_refused(void **state) {
     }
     sw_decoder d;
     sw_graph_options kind = {"kv_forward", 1, SW_ATTENTION_GROUPED, SW_HEAD_TOP_K(VOCAB + 1)};
-    assert_int_equal(sw_decoder_build(&d, &tiny.model, CONTEXT, &kind, 1, &err), SW_INVALID_ARGUMENT);
+    assert_int_equal(sw_decoder_build(&d, &tiny.model.model, CONTEXT, &kind, 1, &err), SW_INVALID_ARGUMENT);
     kind.head = (sw_head_form){.all_rows = true, .top_k = 1};
-    assert_int_equal(sw_decoder_build(&d, &tiny.model, CONTEXT, &kind, 1, &err), SW_INVALID_ARGUMENT);
+    assert_int_equal(sw_decoder_build(&d, &tiny.model.model, CONTEXT, &kind, 1, &err), SW_INVALID_ARGUMENT);
 }
 
 static void texts(void **state) {

@@ -47,8 +47,8 @@ static void *data_of(values *v) {
 
 /* Runs the one-op graph; inputs in the order in which they were added. */
 static void run(size_t n_inputs) {
-    sw_binding inputs[3] = {{data_of(&in[0]), 0}, {0}, {0}};
-    for (size_t i = 1; i < n_inputs; i++) inputs[i] = (sw_binding){data_of(&in[i]), 0};
+    sw_binding inputs[3] = {{data_of(&in[0])}, {0}, {0}};
+    for (size_t i = 1; i < n_inputs; i++) inputs[i] = (sw_binding){data_of(&in[i])};
     assert_runs(&graph, pool, inputs, &(sw_binding){.data = data_of(&out)});
 }
 

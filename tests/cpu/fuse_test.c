@@ -21,7 +21,6 @@ typedef struct fixture {
     const attention_case *c;
     uint32_t inputs[7], outputs[4], n_outputs; /* q, zero, mask, k and v cache, k and v new */
     void *data[7];
-    size_t cache_stride;
 } fixture;
 
 static uint32_t quantized(fixture *f, sw_tensor_kind kind, sw_dtype type, float scale, int32_t offset,
@@ -122,12 +121,10 @@ static void build(fixture *f, const attention_case *c) {
 static void fill_inputs(fixture *f, uint32_t filled) {
     const attention_case *c = f->c;
     uint64_t seed = 7 + filled;
-    f->cache_stride = (size_t)(c->cache + c->n) * c->d;
     for (int i = 0; i < 7; i++) {
         if (f->inputs[i] == UINT32_MAX) continue;
         const sw_tensor *t = f->s.graph->tensors[f->inputs[i]];
-        const bool strided = i == 3 || i == 4;
-        const size_t n = strided ? f->cache_stride * c->heads : (size_t)sw_tensor_elements(t);
+        const size_t n = (size_t)sw_tensor_elements(t);
         f->data[i] = malloc(n * sw_dtype_bytes(t->dtype));
         assert_non_null(f->data[i]);
         for (size_t j = 0; j < n; j++) {
@@ -159,15 +156,13 @@ static void compare(fixture *f, sw_pool *pool, uint32_t filled) {
     uint32_t n = 0;
     fill_inputs(f, filled);
     for (int i = 0; i < 7; i++)
-        if (f->inputs[i] != UINT32_MAX)
-            inputs[n++] = (sw_binding){f->data[i], i == 3 || i == 4 ? f->cache_stride : 0};
+        if (f->inputs[i] != UINT32_MAX) inputs[n++].data = f->data[i];
     assert_int_equal(sw_cpu_device_create(&device, pool, &err), SW_OK);
     if (device->ops->load(device, f->s.graph, &program, &err) != SW_OK) fail_msg("%s", err.message);
     unsigned seen = 0;
     for (int way = 0; way < 2; way++) {
         for (uint32_t i = 0; i < f->n_outputs; i++)
-            outputs[way][i].data = calloc(1, (size_t)sw_tensor_bytes(f->s.graph->tensors[f->outputs[i]])),
-            outputs[way][i].head_stride_bytes = 0;
+            outputs[way][i].data = calloc(1, (size_t)sw_tensor_bytes(f->s.graph->tensors[f->outputs[i]]));
         if (device->ops->execute(program, inputs, outputs[way], way == 0 ? nothing : NULL, &seen, &err) !=
             SW_OK)
             fail_msg("%s", err.message);
@@ -245,7 +240,7 @@ static void a_sigmoid_inside_silu_is_left_out(void **state) {
 
     uint16_t in[32], out[2][32];
     for (int i = 0; i < 32; i++) in[i] = (uint16_t)(2000 * i);
-    sw_binding input = {in, 0};
+    sw_binding input = {in};
     sw_error err = {.message = ""};
     sw_device *device;
     sw_program *program;
@@ -254,7 +249,7 @@ static void a_sigmoid_inside_silu_is_left_out(void **state) {
     assert_int_equal(device->ops->load(device, f.s.graph, &program, &err), SW_OK);
     assert_int_equal(program->n_run, 4);
     for (int way = 0; way < 2; way++) {
-        sw_binding output = {out[way], 0};
+        sw_binding output = {out[way]};
         assert_int_equal(
             device->ops->execute(program, &input, &output, way == 0 ? nothing : NULL, &seen, &err), SW_OK);
     }

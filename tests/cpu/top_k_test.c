@@ -56,7 +56,7 @@ static void check_type(sw_dtype type, uint32_t k) {
     small_graph s;
     for (size_t i = 0; i < ROWS * N; i++) put(type, in, i, values[i]);
     small_top_k(&s, type, k);
-    assert_runs(&s, NULL, &(sw_binding){.data = in}, ((sw_binding[]){{out, 0}, {places, 0}}));
+    assert_runs(&s, NULL, &(sw_binding){.data = in}, ((sw_binding[]){{out}, {places}}));
     for (uint32_t r = 0; r < ROWS; r++) {
         sorted_row = values + r * N;
         for (int32_t i = 0; i < N; i++) order[i] = i;
@@ -90,7 +90,7 @@ static void infinities_have_their_place_and_nan_is_seen(void **state) {
     for (size_t i = 0; i < ROWS * N; i++) in[i] = -INFINITY;
     in[7] = 3, in[N + 5] = INFINITY, in[N + 9] = -NAN, in[2 * N + 1] = -0.0f, in[2 * N] = 0.0f;
     small_top_k(&s, SW_F32, 2);
-    assert_runs(&s, NULL, &(sw_binding){.data = in}, ((sw_binding[]){{out, 0}, {places, 0}}));
+    assert_runs(&s, NULL, &(sw_binding){.data = in}, ((sw_binding[]){{out}, {places}}));
     static const int32_t wanted[] = {7, 0, 9, 5, 0, 1};
     assert_memory_equal(places, wanted, sizeof wanted);
     assert_true(out[0] == 3 && out[1] == -INFINITY && isnan(out[2]) && out[3] == INFINITY);
@@ -100,7 +100,7 @@ static void infinities_have_their_place_and_nan_is_seen(void **state) {
 static void what_does_not_fit_is_refused(void **state) {
     (void)state;
     float data[ROWS * (N + 1)] = {0};
-    const sw_binding outputs[] = {{data, 0}, {data, 0}};
+    const sw_binding outputs[] = {{data}, {data}};
     for (int k = 0; k < 5; k++) {
         small_graph s;
         sw_error err;
