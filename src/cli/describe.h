@@ -30,4 +30,8 @@ sw_code sw_describe_memory(const sw_options *options, const sw_bundle *bundle, b
 /* Each layer's weights; with details its activations' encodings. NULL without memory. */
 json_t *sw_describe_layers(const sw_decoder *decoder, bool details);
 
+/* `inspect` of a GGUF file of that size, options->operand: hyperparameters, and how weights are stored;
+ * --tensors: one by one. As text or JSON on stdout. Errors: sw_model_open's. */
+sw_code sw_inspect_checkpoint(const sw_options *options, uint64_t file_bytes, sw_error *err) SW_MUST_CHECK;
+
 #endif

@@ -9,9 +9,7 @@
 #include "cli/describe.h"
 #include "cli/page.h"
 #include "cli/report.h"
-#include "graph/json.h"
 #include "model/file_kind.h"
-#include "model/gguf.h"
 
 /* A graph by its name, with ":<shard>" behind it where there are several. */
 static sw_code print_dot(const sw_options *options, const sw_bundle *bundle, sw_error *err) {
@@ -63,20 +61,6 @@ static sw_code inspect_bundle(const sw_options *options, sw_error *err) {
     }
     sw_bundle_close(&bundle);
     return code;
-}
-
-static sw_code inspect_model(const sw_options *options, sw_error *err) {
-    sw_model model;
-    SW_TRY(sw_model_open(&model, options->operand, err));
-    const sw_hparams *h = &model.hparams;
-    printf("checkpoint: %s, architecture %s\n", h->name[0] != '\0' ? h->name : "unnamed", h->architecture);
-    printf("%u layers of width %u, feed-forward %u, %u heads of %u on %u KV heads, vocabulary %u%s\n",
-           h->n_layers, h->hidden, h->ffn, h->n_heads, h->head_dim, h->n_kv_heads, h->vocab,
-           h->tied_embeddings ? ", tied embeddings" : "");
-    printf("%u positions, RoPE theta %g, RMS epsilon %g\n", h->context_max, (double)h->rope_theta,
-           (double)h->rms_epsilon);
-    sw_model_close(&model);
-    return SW_OK;
 }
 
 /* A file that holds context binaries: one alone, or those of an ExecuTorch program. */
@@ -158,15 +142,11 @@ static sw_code inspect_file(const sw_options *options, sw_error *err) {
     sw_code code = SW_OK;
     if (other)
         code = inspect_bundle(options, err); /* which says what it is */
-    else if (options->dot != NULL || options->report != NULL || (options->json && gguf))
-        code = SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: is for bundles%s, %s is %s",
-                       options->dot != NULL      ? "dot"
-                       : options->report != NULL ? "report"
-                                                 : "json",
-                       options->dot != NULL || options->report != NULL ? "" : " and context binaries", h.path,
-                       gguf ? "a checkpoint" : "a file");
+    else if (options->dot != NULL || options->report != NULL)
+        code = SW_FAIL(err, SW_INVALID_ARGUMENT, "--%s: is for bundles, %s is %s",
+                       options->dot != NULL ? "dot" : "report", h.path, gguf ? "a checkpoint" : "a file");
     else if (gguf)
-        code = inspect_model(options, err);
+        code = sw_inspect_checkpoint(options, h.map.size, err);
     else
         code = read_holder(&h, options, err);
     if (code == SW_OK && h.n > 0) {

@@ -1,5 +1,7 @@
 /* The program as a process: exit statuses, what goes to stdout and what to stderr, and every input that a
  * shell can hand over, without Qualcomm's library and without the real model. */
+#include <jansson.h>
+
 #include "bundle/pte_builder.h"
 #include "cli/run_program.h"
 #include "cli/tiny_bundle.h"
@@ -41,7 +43,7 @@ static void wrong_use_is_2(void **state) {
     REFUSED(2, "--model", "tokenize");
     REFUSED(2, "--ids", "logits", "--model", gguf);
     REFUSED(2, "prefill_forward, kv_forward", "inspect", bundle, "--dot", "no_such");
-    REFUSED(2, "--json", "inspect", gguf, "--json");
+    REFUSED(2, "--dot: is for bundles", "inspect", gguf, "--dot", "kv_forward");
     if (access("build/aarch64", F_OK) != 0) /* a runner that is found by itself */
         REFUSED(2, "-b FOLDER", "generate", bundle, "--prompt", "a", "--run_on", "adb");
     REFUSED(2, "-s and -H", "generate", bundle, "--prompt", "a", "--run_on", "htp-emulator", "-s", "X");
@@ -403,6 +405,23 @@ static void inspect_and_verify(void **state) {
     assert_non_null(strstr(
         r.out, "2 layers of width 64, feed-forward 96, 2 heads of 32 on 1 KV heads, vocabulary 264, tied"));
     assert_int_equal(r.err_size, 0);
+    ran_free(&r);
+    r = RUN("inspect", gguf, "--json", "--tensors");
+    check_ran(&r, 0, NULL);
+    json_t *o = json_loads(r.out, 0, NULL), *tensor;
+    assert_non_null(o);
+    assert_string_equal(json_string_value(json_object_get(o, "kind")), "gguf_checkpoint");
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "model"), "hidden")), 64);
+    json_int_t sum = 0, of_storages = 0;
+    size_t i;
+    json_array_foreach(json_object_get(o, "tensors"), i, tensor) sum +=
+        json_integer_value(json_object_get(tensor, "bytes"));
+    assert_int_equal(i, 2 + 9 * 2); /* embedding, final norm, nine a layer; the head is tied */
+    json_array_foreach(json_object_get(o, "storages"), i, tensor) of_storages +=
+        json_integer_value(json_object_get(tensor, "bytes"));
+    assert_int_equal(sum, of_storages);
+    assert_true(sum > 0 && sum < json_integer_value(json_object_get(o, "bytes")));
+    json_decref(o);
     ran_free(&r);
     r = RUN("inspect", bundle);
     check_ran(&r, 0, NULL);
