@@ -15,7 +15,7 @@ sw_code sw_advise(const sw_manifest *m, const sw_decoder *decoder, double dram_g
     const sw_soc soc = sw_manifest_soc(m);
     sw_memory_plan *plan = malloc(sizeof *plan);
     if (plan == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    sw_code code = sw_memory_plan_make(plan, decoder, &soc, m->weight_sharing, dram_gbps, err);
+    sw_code code = sw_memory_plan_make(plan, decoder, &soc, m->weight_sharing, m->opt_level, dram_gbps, err);
     for (uint32_t i = 0; i < m->n_graphs && code == SW_OK; i++) {
         const sw_manifest_graph *g = &m->graphs[i];
         const sw_slc_graph graph = {.traffic_known = g->ddr.known,

@@ -99,8 +99,8 @@ sw_code sw_describe_memory(const sw_options *options, const sw_bundle *bundle, b
     const sw_soc soc = sw_manifest_soc(m);
     sw_memory_plan *plan = malloc(sizeof *plan);
     if (plan == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    sw_code code =
-        sw_memory_plan_make(plan, &bundle->decoder, &soc, m->weight_sharing, (double)options->dram_gbps, err);
+    sw_code code = sw_memory_plan_make(plan, &bundle->decoder, &soc, m->weight_sharing, m->opt_level,
+                                       (double)options->dram_gbps, err);
     if (code == SW_OK) code = describe(bundle, plan, details, out, err);
     free(plan);
     return code;

@@ -28,7 +28,8 @@ static sw_code plan(sw_decoder *decoder, sw_memory_plan *out, const sw_options *
                     const sw_model *model, uint32_t n_shards, sw_error *err) {
     bool sharing = sw_cli_shares_weights(t->soc, t->n_kinds);
     SW_TRY(build(decoder, t, model, n_shards, err));
-    sw_code code = sw_memory_plan_make(out, decoder, t->soc, sharing, (double)o->dram_gbps, err);
+    sw_code code =
+        sw_memory_plan_make(out, decoder, t->soc, sharing, t->opt_level, (double)o->dram_gbps, err);
     if (code != SW_OK) sw_decoder_free(decoder);
     return code;
 }
@@ -117,8 +118,10 @@ static sw_code open_shapes(sw_model *out, const char *path, sw_arena *arena, sw_
     } else {
         sw_file_map map;
         SW_TRY(sw_file_map_open(&map, path, err));
+        enum { MOST_SPACES = 4096 }; /* a config has a line break before its brace, if anything */
         size_t i = 0, n = strlen(path);
-        while (i < map.size && strchr(" \t\r\n", map.data[i]) != NULL && map.data[i] != 0) i++;
+        while (i < map.size && i < MOST_SPACES && map.data[i] != 0 && strchr(" \t\r\n", map.data[i]) != NULL)
+            i++;
         bool named_json = n > 5 && strcmp(path + n - 5, ".json") == 0;
         gguf = !named_json && (i == map.size || map.data[i] != '{');
         sw_file_map_close(&map);

@@ -135,8 +135,10 @@ static sw_code check_keys(const sw_json *config, sw_error *err) {
     static const char *const experts[] = {"num_local_experts", "num_experts", "n_routed_experts"};
     for (size_t i = 0; i < sizeof experts / sizeof *experts; i++)
         if (is_given(config, experts[i], &at)) return unsupported(&at, err, "a dense model without the key");
-    if (is_given(config, "rope_scaling", &at))
-        sw_log(SW_LOG_WARN, "%s: $.rope_scaling changes no shape and is passed over", config->file);
+    static const char *const passed_over[] = {"rope_scaling", "quantization_config"};
+    for (size_t i = 0; i < sizeof passed_over / sizeof *passed_over; i++)
+        if (is_given(config, passed_over[i], &at))
+            sw_log(SW_LOG_WARN, "%s: $.%s changes no shape and is passed over", config->file, passed_over[i]);
 
     json_t *object = (json_t *)(uintptr_t)config->value;
     for (void *i = json_object_iter(object); i != NULL; i = json_object_iter_next(object, i)) {

@@ -21,6 +21,14 @@ sw_stored_bytes sw_constant_stored_bytes(const sw_tensor *t, sw_dtype activation
     return s;
 }
 
+void sw_keep_integers_apart(const sw_tensor *t, sw_stored_bytes *bytes) {
+    if (t->role != SW_ROLE_WEIGHT || t->dtype != SW_S8 || t->form.scales != SW_SCALES_ROW) return;
+    uint64_t integers = sw_tensor_bytes(t);
+    if (t->form.four_bit) integers = (integers + 1) / 2;
+    bytes->shared -= integers;
+    bytes->per_graph += integers;
+}
+
 uint64_t sw_compiled_ops_bytes(uint32_t n_ops, uint64_t constant_bytes) {
     return (uint64_t)(SW_COMPILED_OP_BYTES * n_ops + SW_COMPILED_WEIGHTS_SHARE * (double)constant_bytes);
 }

@@ -1,8 +1,9 @@
 /* context_size.h: how large a context binary gets, and what may be loaded: the numbers, once.
  *
- * Measured with Qualcomm's library 2.51 for SM8750 at O3 (docs/memory.md has the runs). A binary holds the
- * integers of its constants, their encodings, and the compiled ops of each graph. Where graphs share weights,
- * constants stand once, but for a few kinds that the compiler keeps for each graph. */
+ * Measured with Qualcomm's library 2.51 for SM8750 at O3, and O1 where it differs (docs/memory.md has the
+ * runs). A binary holds the integers of its constants, their encodings, and the compiled ops of each graph.
+ * Where graphs share weights, constants stand once, but for a few kinds that the compiler keeps for each
+ * graph. */
 #ifndef SW_SOC_CONTEXT_SIZE_H
 #define SW_SOC_CONTEXT_SIZE_H
 
@@ -38,6 +39,10 @@ typedef struct sw_stored_bytes {
 
 /* A constant as a context binary stores it, with its encoding. activation: the type of what it meets. */
 sw_stored_bytes sw_constant_stored_bytes(const sw_tensor *t, sw_dtype activation);
+
+/* At level 1 the integers of a matrix with row scales whose product is rotated aren't shared; encodings are.
+ * (Measured to the byte on widths of 512; of 576 a tenth less.) */
+void sw_keep_integers_apart(const sw_tensor *t, sw_stored_bytes *bytes);
 
 /* The compiled ops of a graph with that many ops over that many bytes of constants. */
 uint64_t sw_compiled_ops_bytes(uint32_t n_ops, uint64_t constant_bytes);

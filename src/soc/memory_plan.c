@@ -1,6 +1,7 @@
 /* memory_plan.c: sums over the graphs. Limits of hyperparameters keep every product far below 2^64. */
 #include "soc/memory_plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_input(const sw_tensor *t) {
@@ -46,9 +47,25 @@ static const sw_tensor *next_constant(const sw_graph *graph, uint32_t *at) {
     return NULL;
 }
 
+/* Weights whose product is rotated (those of queries and keys): what level 1 doesn't share. apart
+ * [graph->n_tensors], by index; zeroed by the caller, as is work, where each tensor gets the weight that it
+ * is the product of, plus 1, through ops that move values alone. */
+static void find_rotated(const sw_graph *graph, uint32_t *work, bool *apart) {
+    for (uint32_t i = 0; i < graph->n_ops; i++) {
+        const sw_op *op = &graph->ops[i];
+        const uint32_t from = work[op->inputs[0]];
+        if (op->type == SW_OP_FULLY_CONNECTED)
+            work[op->outputs[0]] = op->inputs[1] + 1;
+        else if (op->type == SW_OP_RESHAPE || op->type == SW_OP_TRANSPOSE || op->type == SW_OP_CONVERT)
+            work[op->outputs[0]] = from;
+        else if (op->type == SW_OP_ROTARY_EMBEDDING && from > 0)
+            apart[from - 1] = true;
+    }
+}
+
 /* The shard's context: constants of its first graph, and what other graphs add to that. Graphs of one decoder
  * meet their constants in the same order. */
-static void plan_shard(sw_memory_plan *p, const sw_decoder *decoder, uint32_t shard) {
+static sw_code plan_shard(sw_memory_plan *p, const sw_decoder *decoder, uint32_t shard, sw_error *err) {
     sw_plan_shard *s = &p->shards[shard];
     uint64_t ops = 0;
     const sw_graph *first = sw_decoder_graph(decoder, shard, 0);
@@ -58,20 +75,28 @@ static void plan_shard(sw_memory_plan *p, const sw_decoder *decoder, uint32_t sh
         sw_dtype activation = sw_graph_activation_type(graph);
         uint64_t own = 0;
         uint32_t at = 0, in_first = 0;
-        for (const sw_tensor *t; (t = next_constant(graph, &at)) != NULL;) {
+        uint32_t *work = calloc(graph->n_tensors + 1, sizeof *work);
+        bool *apart = calloc(graph->n_tensors + 1, sizeof *apart);
+        if (work != NULL && apart != NULL && p->opt_level == 1) find_rotated(graph, work, apart);
+        for (const sw_tensor *t; work != NULL && apart != NULL && (t = next_constant(graph, &at)) != NULL;) {
             sw_stored_bytes bytes = sw_constant_stored_bytes(t, activation);
+            if (apart[at - 1]) sw_keep_integers_apart(t, &bytes);
             own += bytes.shared + bytes.per_graph;
             bool there = p->weight_sharing && kind > 0 && next_constant(first, &in_first) == t;
             s->weight_bytes += bytes.per_graph + (there ? 0 : bytes.shared);
             if (bytes.shared + bytes.per_graph > s->largest_weight_bytes)
                 s->largest_weight_bytes = bytes.shared + bytes.per_graph, s->largest_weight = t->name;
         }
+        bool failed = work == NULL || apart == NULL;
+        free(work), free(apart);
+        if (failed) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
         ops += sw_compiled_ops_bytes(graph->n_ops, own);
     }
     s->context_bytes = s->weight_bytes + ops;
     p->context_bytes += s->context_bytes;
     if (s->context_bytes > p->largest_context_bytes)
         p->largest_context_bytes = s->context_bytes, p->largest_shard = shard;
+    return SW_OK;
 }
 
 /* The session's own: one cache for all graphs, hidden states between shards once. */
@@ -109,18 +134,19 @@ static sw_interval bound(const sw_memory_plan *p, bool decode) {
 }
 
 sw_code sw_memory_plan_make(sw_memory_plan *out, const sw_decoder *decoder, const sw_soc *soc,
-                            bool weight_sharing, double dram_gbps, sw_error *err) {
+                            bool weight_sharing, uint32_t opt_level, double dram_gbps, sw_error *err) {
     memset(out, 0, sizeof *out);
     out->soc = soc;
     out->n_kinds = sw_decoder_kinds(decoder);
     out->n_shards = decoder->n_shards;
     out->weight_sharing = weight_sharing;
+    out->opt_level = opt_level;
     out->dram_gbps = dram_gbps > 0 ? dram_gbps : sw_soc_memory_of(soc).dram_peak_gbps;
     if (out->n_kinds == 0 || sw_graph_activation_type(decoder->graphs[0]) == SW_F32)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "a plan needs a decoder whose tensors have their types");
     for (uint32_t g = 0; g < decoder->n_graphs; g++)
         SW_TRY(plan_graph(decoder->graphs[g], &out->graphs[g], err));
-    for (uint32_t s = 0; s < out->n_shards; s++) plan_shard(out, decoder, s);
+    for (uint32_t s = 0; s < out->n_shards; s++) SW_TRY(plan_shard(out, decoder, s, err));
     plan_session(out, decoder);
     out->prefill_tokens = bound(out, false);
     out->decode_tokens = bound(out, true);

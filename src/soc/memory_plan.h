@@ -33,6 +33,7 @@ typedef struct sw_plan_shard {
 typedef struct sw_memory_plan {
     const sw_soc *soc;
     bool weight_sharing;
+    uint32_t opt_level;
     uint32_t n_shards, n_kinds;
     sw_plan_shard shards[SW_MAX_SHARDS];
     sw_plan_graph graphs[SW_MAX_GRAPHS]; /* in the decoder's order */
@@ -48,10 +49,11 @@ typedef struct sw_memory_plan {
         decode_tokens; /* a second, bound by DRAM; all 0 where unknown or no such graph */
 } sw_memory_plan;
 
-/* dram_gbps 0: the table's. The plan is large: keep it off small stacks. Texts are the decoder's.
- * Errors: SW_INVALID_ARGUMENT (no types yet), SW_NO_MEMORY. */
+/* opt_level: the compiler's, 1 to 3. dram_gbps 0: the table's. The plan is large: keep it off small stacks.
+ * Texts are the decoder's. Errors: SW_INVALID_ARGUMENT (no types yet), SW_NO_MEMORY. */
 sw_code sw_memory_plan_make(sw_memory_plan *out, const sw_decoder *decoder, const sw_soc *soc,
-                            bool weight_sharing, double dram_gbps, sw_error *err) SW_MUST_CHECK;
+                            bool weight_sharing, uint32_t opt_level, double dram_gbps,
+                            sw_error *err) SW_MUST_CHECK;
 
 /* Does every context fit the limit? */
 bool sw_memory_plan_fits(const sw_memory_plan *plan);

@@ -203,9 +203,11 @@ static void other_sources(void **state) {
     snprintf(directory, sizeof directory, "%s", in_folder("hf"));
     assert_int_equal(mkdir(directory, 0777), 0);
     config("hf/config.json",
-           "\"model_type\": \"llama\", \"rope_scaling\": {\"factor\": 8}, \"brand_new\": 1, " SHAPES);
+           "\"model_type\": \"llama\", \"rope_scaling\": {\"factor\": 8}, "
+           "\"quantization_config\": {\"quant_method\": \"awq\"}, \"brand_new\": 1, " SHAPES);
     ran r = RUN("plan", directory, "-m", "SM8750");
     check_ran(&r, 0, "$.rope_scaling changes no shape");
+    check_ran(&r, 0, "$.quantization_config changes no shape");
     check_ran(&r, 0, "key `brand_new` is not known");
     ran_free(&r);
 }

@@ -81,7 +81,7 @@ static void shared_things_count_once(void **state) {
             sw_decoder d;
             assert_int_equal(sw_decoder_build(&d, &tiny.model, 16, kinds, n, &err), SW_OK);
             give_types(&d);
-            assert_int_equal(sw_memory_plan_make(&plan, &d, soc, sharing != 0, 0, &err), SW_OK);
+            assert_int_equal(sw_memory_plan_make(&plan, &d, soc, sharing != 0, 3, 0, &err), SW_OK);
             if (n == 1) weights = plan.shards[0].weight_bytes;
             assert_int_equal(plan.shards[0].weight_bytes, sharing != 0 ? weights : n * weights);
             assert_int_equal(plan.kv_cache_bytes, 2 * h.n_layers * h.n_kv_heads * 16 * h.head_dim);
@@ -90,6 +90,29 @@ static void shared_things_count_once(void **state) {
             assert_true(plan.context_bytes > plan.shards[0].weight_bytes);
             sw_decoder_free(&d);
         }
+    tiny_model_free(&tiny);
+}
+
+/* Level 1 doesn't share the integers of q and k, whose product is rotated: each further graph adds them. */
+static void level_1_shares_less(void **state) {
+    (void)state;
+    const sw_hparams h = tiny_hparams();
+    const sw_soc *soc = sw_soc_find("SM8750");
+    const uint64_t rotated = (uint64_t)h.n_layers * h.hidden * (h.n_heads + h.n_kv_heads) * h.head_dim;
+    tiny_model tiny;
+    tiny_model_create(&tiny, &h);
+    for (uint32_t n = 1; n <= 3; n++) {
+        static sw_memory_plan plans[2];
+        sw_decoder d;
+        assert_int_equal(sw_decoder_build(&d, &tiny.model, 16, kinds, n, &err), SW_OK);
+        give_types(&d);
+        for (uint32_t i = 0; i < 2; i++)
+            assert_int_equal(sw_memory_plan_make(&plans[i], &d, soc, true, i == 0 ? 1 : 2, 0, &err), SW_OK);
+        assert_int_equal(plans[0].shards[0].weight_bytes,
+                         plans[1].shards[0].weight_bytes + (n - 1) * rotated);
+        assert_int_equal(plans[0].graphs[n - 1].weight_bytes, plans[1].graphs[n - 1].weight_bytes);
+        sw_decoder_free(&d);
+    }
     tiny_model_free(&tiny);
 }
 
@@ -108,7 +131,7 @@ static void shards_are_parts(void **state) {
         uint64_t sum = 0;
         assert_int_equal(sw_decoder_build_shards(&d, &tiny.model, 16, kinds, 2, n, &err), SW_OK);
         give_types(&d);
-        assert_int_equal(sw_memory_plan_make(&plan, &d, soc, true, 0, &err), SW_OK);
+        assert_int_equal(sw_memory_plan_make(&plan, &d, soc, true, 3, 0, &err), SW_OK);
         for (uint32_t s = 0; s < n; s++) sum += plan.shards[s].weight_bytes;
         if (n == 1) weights = sum, io = plan.other_io_bytes;
         assert_int_equal(sum, weights);
@@ -151,9 +174,9 @@ static void stored_forms(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peak_by_hand),     cmocka_unit_test(shared_things_count_once),
-        cmocka_unit_test(shards_are_parts), cmocka_unit_test(the_limit_to_the_byte),
-        cmocka_unit_test(stored_forms),
+        cmocka_unit_test(peak_by_hand),          cmocka_unit_test(shared_things_count_once),
+        cmocka_unit_test(level_1_shares_less),   cmocka_unit_test(shards_are_parts),
+        cmocka_unit_test(the_limit_to_the_byte), cmocka_unit_test(stored_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
