@@ -189,12 +189,16 @@ static void put_head(const sw_page *page) {
     sw_page_figure(page, SW_FIGURE_COUNT, "htp_arch");
     fputs(", VTCM ", f);
     sw_page_figure(page, SW_FIGURE_COUNT, "vtcm_mb");
-    fputs(" MB, O", f);
+    fputs(" MB, optimization level ", f);
     sw_page_figure(page, SW_FIGURE_COUNT, "opt_level");
     fputs("), compiled by Qualcomm's compiler ", f);
     const char *build = sw_page_string(page, "qnn_build_id");
     sw_page_text(page, build[0] != '\0' ? build : "not yet: the graphs are quantized only");
-    fputs(". Where the bytes of each graph go, what each call moves, and what the graphs consist of.</p>", f);
+    fputs(". Where the bytes of each graph go, what each call moves, and what the graphs consist of. "
+          "<code>prefill_forward</code> takes in a prompt, several tokens a call; <code>kv_forward</code> "
+          "makes "
+          "one token a call.</p>",
+          f);
     fputs("<nav><a href=#memory>Memory</a><a href=#traffic>Traffic</a><a href=#slc>System-level cache</a>"
           "<a href=#ops>Ops</a><a href=#layers>Layers</a><a href=#parts>Files</a></nav><div class=tiles>",
           f);

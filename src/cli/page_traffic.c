@@ -29,7 +29,8 @@ static void put_bar(const sw_page *page, int row, const char *what, double total
         x += bytes * scale, left -= bytes;
     }
     if (left > 0)
-        fprintf(f, "<rect class=elementwise x=%.2f y=%d width=%.2f height=%d><title>more: %s</title></rect>",
+        fprintf(f,
+                "<rect class=elementwise x=%.2f y=%d width=%.2f height=%d><title>the rest: %s</title></rect>",
                 x, y, left * scale, BAR, sw_bytes_text((uint64_t)left, text));
     fprintf(f, "<text x=%.2f y=%d>%s</text>", LEFT + total * scale + 8, y + 15,
             sw_bytes_text((uint64_t)total, text));
@@ -112,7 +113,8 @@ void sw_page_traffic(const sw_page *page) {
         "<p><span class=key><i class=linear></i>weights</span><span class=key><i class=kv></i>KV cache</span>"
         "<span class=key><i class=other></i>other inputs and outputs</span><span class=key><i "
         "class=spill></i>"
-        "spill and fill</span><span class=key><i class=elementwise></i>more than the plan knows of</span></p>"
+        "spill and fill</span><span class=key><i class=elementwise></i>the rest: padding of tiles, and what "
+        "is moved again</span></p>"
         "<h3>Read</h3>",
         f);
     put_bars(page, true, n);

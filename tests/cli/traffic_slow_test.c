@@ -113,6 +113,49 @@ static void a_slurm_task_and_a_merge(void **state) {
     ran_free(&r);
 }
 
+/* The job list through GNU parallel, two jobs at once over one cache. */
+static void gnu_parallel_runs_the_jobs(void **state) {
+    (void)state;
+    char jobs[200], command[600];
+    if (system("parallel --version 2>/dev/null | grep -q GNU") != 0) {
+        print_message("skipped: GNU parallel isn't installed\n");
+        skip();
+    }
+    snprintf(jobs, sizeof jobs, "%s", in_folder("jobs"));
+    ran r = RUN(GRID, "--cache", in_folder("parallel"), "--opt_level", "1,2", "--jobs", jobs);
+    check_ran(&r, 0, "4 jobs");
+    ran_free(&r);
+    snprintf(command, sizeof command, "parallel --will-cite -j 2 < '%s' > /dev/null 2> '%s.log'", jobs, jobs);
+    assert_int_equal(system(command), 0);
+    r = RUN(GRID, "--cache", in_folder("parallel"), "--opt_level", "1,2", "--tsv");
+    check_ran(&r, 0, "4 points, 4 of them in");
+    assert_int_equal(count_lines(r.out), 5);
+    ran_free(&r);
+}
+
+/* Killed as soon as the first result is there; the same command has it and measures the rest. */
+static void a_killed_run_goes_on(void **state) {
+    (void)state;
+    char command[1200], cache[200];
+    snprintf(cache, sizeof cache, "%s", in_folder("killed"));
+    snprintf(command, sizeof command,
+             "setsid '%s' traffic --model '%s' --max_seq_len 96 --prefill_ar_len 16 --qnn_lib " QNN
+             " --opt_level 1,2,3 --attention grouped,per_head --cache '%s' > /dev/null 2>&1 & p=$!; "
+             "for i in $(seq 3000); do ls '%s'/results/*.json > /dev/null 2>&1 && break; sleep 0.02; done; "
+             "kill -9 -$p",
+             SW_PROGRAM, gguf, cache, cache);
+    assert_int_equal(system(command), 0);
+    ran r = RUN(GRID, "--cache", cache, "--opt_level", "1,2,3", "--attention", "grouped,per_head", "--tsv");
+    check_ran(&r, 0, "12 points, ");
+    if (strstr(r.err, "12 points, 0 of them") != NULL || strstr(r.err, "12 points, 12 of them") != NULL)
+        fail_msg("it wasn't killed in between: %s", r.err);
+    assert_int_equal(count_lines(r.out), 13);
+    ran_free(&r);
+    r = RUN(GRID, "--cache", cache, "--opt_level", "1,2,3", "--attention", "grouped,per_head");
+    check_ran(&r, 0, "12 points, 12 of them in");
+    ran_free(&r);
+}
+
 static void damage(const char *cache, const char *files, const char *text) {
     char command[600];
     snprintf(command, sizeof command, "for f in '%s'/%s; do printf '%s' > $f || exit 1; done",
@@ -262,6 +305,7 @@ int main(void) {
         cmocka_unit_test(figures_are_those_of_compile),       cmocka_unit_test(tune_takes_the_least),
         cmocka_unit_test(tune_leaves_out_what_cant_be_built), cmocka_unit_test(a_run_goes_on),
         cmocka_unit_test(a_slurm_task_and_a_merge),           cmocka_unit_test(a_damaged_cache),
+        cmocka_unit_test(gnu_parallel_runs_the_jobs),         cmocka_unit_test(a_killed_run_goes_on),
     };
     return cmocka_run_group_tests(tests, set_up, remove_folder);
 }
