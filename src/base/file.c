@@ -105,7 +105,9 @@ sw_code sw_file_map_open(sw_file_map *map, const char *path, sw_error *err) {
     if (copy == NULL) code = SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", path);
     if (code == SW_OK && size > 0) {
         data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED) code = SW_FAIL(err, SW_IO, "%s: can't map: %s", path, strerror(errno));
+        if (data == MAP_FAILED)
+            code = SW_FAIL(err, errno == ENOMEM ? SW_NO_MEMORY : SW_IO, "%s: can't map: %s", path,
+                           strerror(errno));
     }
     close(fd);
     if (code != SW_OK) {

@@ -33,6 +33,7 @@ typedef struct job {
     uint64_t start_us;
     sw_target target;
     uint32_t n_shards; /* as asked for, or the fewest that a device can load */
+    sw_compile_memory memory;
     sw_arena arena;
     sw_checkpoint checkpoint;
     sw_calibration calibration;
@@ -102,6 +103,7 @@ static sw_code check_plan(job *j, sw_error *err) {
     if (code == SW_OK) {
         code = sw_planned_check(p, err);
         j->n_shards = p->plan.n_shards;
+        j->memory = p->compile;
         if (code == SW_OK && j->options->num_sharding == 0 && j->n_shards > 1)
             sw_log(SW_LOG_INFO, "cut into %u shards: that many contexts can be loaded, fewer can't",
                    j->n_shards);
@@ -126,7 +128,8 @@ static sw_code load(job *j, sw_error *err) {
                        "--num_sharding: %u, wanted 1 to %u: the model has %u layers",
                        j->options->num_sharding, layers < SW_MAX_SHARDS ? layers : SW_MAX_SHARDS, layers);
     SW_TRY(check_plan(j, err));
-    return check_prompt(j, err);
+    SW_TRY(check_prompt(j, err));
+    return sw_compile_memory_check(&j->memory, err);
 }
 
 /* What would end the work later, tried before the minutes are spent: Qualcomm's library and the folder. */
@@ -241,6 +244,7 @@ static sw_code lower(job *j, sw_error *err) {
                        .writer = j->writer,
                        .arena = &j->arena,
                        .cache = j->options->grid.cache,
+                       .compiler_bytes = j->memory.shard_bytes,
                        .slc_auto = j->slc_auto};
     SW_TRY(sw_cli_open_library(j->options, &l->library, err));
     j->manifest.weight_sharing = sw_cli_shares_weights(j->target.soc, j->target.n_kinds);
@@ -357,6 +361,7 @@ static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool 
     sw_code code = SW_OK;
     for (size_t i = 0; i < n_steps && code == SW_OK; i++) code = run_step(&j, &steps[i], err);
     sw_lowering_stop(&j.lowering);
+    if (code != SW_OK) code = sw_compile_memory_explain(&j.memory, code, err);
     if (code == SW_OK && summary) print_summary(&j, steps, n_steps, (double)(sw_now_us() - j.start_us) / 1e6);
     sw_bundle_writer_free(j.writer);
     sw_decoder_free(&j.decoder);

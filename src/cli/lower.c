@@ -16,15 +16,12 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cli/advise.h"
+#include "cli/compile_memory.h"
 #include "cli/context_cache.h"
 #include "qnn/binary_info.h"
 #include "qnn/htp.h"
 
 enum { BUILD_ID_BYTES = 128, BELOW_BYTES = 8192, POLL_US = 20000 };
-
-/* What a compile holds beside the weights, and for each byte of weights: measured on SmolLM2-135M. */
-static const uint64_t process_bytes = (uint64_t)400 << 20;
-static const uint64_t bytes_a_weight_byte = 8;
 
 typedef struct sw_shard_process {
     pid_t pid;   /* 0: not running */
@@ -141,6 +138,7 @@ static sw_code lower_shard(sw_lowering *l, uint32_t shard, sw_error *err) {
 static _Noreturn void run_child(sw_lowering *l, uint32_t shard, pid_t parent) {
     sw_shard_process *p = &l->processes[shard];
     sw_interrupt_forget();
+    signal(SIGABRT, SIG_DFL); /* the parent tells of it */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     sw_progress_forbid(); /* the parent draws */
@@ -194,24 +192,9 @@ static void keep(sw_lowering *l, uint32_t shard, const char *path) {
         sw_log(SW_LOG_WARN, "--cache: %s", err.message);
 }
 
-static uint64_t available_bytes(void) {
-    uint64_t kilobytes = 0;
-    char line[128];
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        unsigned long long n;
-        if (sscanf(line, "MemAvailable: %llu kB", &n) == 1) kilobytes = n;
-    }
-    if (f != NULL) fclose(f);
-    return kilobytes > 0 ? kilobytes * 1024 : UINT64_MAX;
-}
-
 static uint32_t choose_at_once(const sw_lowering *l) {
-    uint64_t weights = 0;
-    for (uint32_t i = 0; i < l->decoder->n_constants; i++)
-        weights += sw_tensor_bytes(l->decoder->constants[i]);
     const uint32_t n = l->manifest->n_shards;
-    const uint64_t fit = available_bytes() / (process_bytes + bytes_a_weight_byte * weights / n);
+    const uint64_t fit = sw_memory_available() / l->compiler_bytes;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t at_once = cores > 1 && (uint64_t)cores < n ? (uint32_t)cores : cores > 1 ? n : 1;
     if (fit < at_once) at_once = fit > 0 ? (uint32_t)fit : 1;
@@ -253,10 +236,14 @@ sw_code sw_lowering_start(sw_lowering *l, sw_error *err) {
 static sw_code take_shard(sw_lowering *l, uint32_t shard, int status, sw_error *err) {
     sw_shard_process *p = &l->processes[shard];
     sw_manifest *m = l->manifest;
-    if (WIFSIGNALED(status))
-        return SW_FAIL(err, SW_LIBRARY, "Qualcomm's compiler was ended by signal %d (%s)%s", WTERMSIG(status),
-                       strsignal(WTERMSIG(status)),
-                       WTERMSIG(status) == SIGKILL ? ": was there memory enough?" : "");
+    if (WIFSIGNALED(status)) {
+        const int number = WTERMSIG(status);
+        /* The system's killer, or a C++ exception that nobody catches: std::bad_alloc. */
+        const bool memory = number == SIGKILL || number == SIGABRT;
+        return SW_FAIL(err, memory ? SW_NO_MEMORY : SW_LIBRARY,
+                       "Qualcomm's compiler was ended by signal %d (%s)%s", number, strsignal(number),
+                       memory ? ", most likely for want of memory" : "");
+    }
     if (status != 0)
         return SW_FAIL(err, SW_LIBRARY, "Qualcomm's compiler ended its process with exit status %d",
                        WEXITSTATUS(status));

@@ -17,8 +17,9 @@ typedef struct sw_lowering {
     sw_manifest *manifest; /* filled by finish */
     sw_bundle_writer *writer;
     sw_arena *arena;
-    const char *cache; /* a folder (cli/context_cache.h); NULL: none */
-    bool slc_auto;     /* compile with the SLC allocator off, and again where the advisor wants it on */
+    const char *cache;       /* a folder (cli/context_cache.h); NULL: none */
+    uint64_t compiler_bytes; /* of memory, that a shard takes at most (cli/compile_memory.h) */
+    bool slc_auto;           /* compile with the SLC allocator off, and again where the advisor wants it on */
 
     struct sw_shard_process *processes; /* [n_shards], shared with the children */
     uint32_t n_started, n_running, at_once, n_cached;

@@ -80,9 +80,13 @@ sw_code sw_planned_make(sw_planned *out, const sw_options *o, sw_target *t, cons
     sw_code code = find_least_shards(out, o, t, &shapes, err);
     if (code == SW_OK && o->num_sharding == 0 && out->least_shards > 1) {
         sw_decoder_free(&out->decoder);
-        return plan(&out->decoder, &out->plan, o, t, &shapes, out->least_shards, err);
+        SW_TRY(plan(&out->decoder, &out->plan, o, t, &shapes, out->least_shards, err));
     }
-    if (code != SW_OK) sw_planned_free(out);
+    if (code != SW_OK)
+        sw_planned_free(out);
+    else
+        out->compile =
+            sw_compile_memory_of(&out->decoder, &out->plan, &t->recipe, sw_cli_wants_rotation(&t->recipe, o));
     return code;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "cli/compile_memory.h"
 #include "cli/target.h"
 #include "soc/memory_plan.h"
 
@@ -12,6 +13,7 @@ typedef struct sw_planned {
     const char *model; /* as given, for messages */
     sw_decoder decoder;
     sw_memory_plan plan;
+    sw_compile_memory compile; /* what compiling it takes */
     uint64_t parameters;
     uint32_t least_shards; /* whose contexts fit the limit; 0: none of 1 to the most */
 } sw_planned;

@@ -122,6 +122,10 @@ static void print_sums(const sw_planned *p, const sw_target *t, FILE *stream) {
         fprintf(stream, "embedding table of the host: the head's own\n");
     print_heads(p, stream);
     print_spills(p, t, stream);
+    fprintf(
+        stream,
+        "a compile needs about %.2f GB of memory, %.2f GB of these for Qualcomm's compiler with a shard\n",
+        (double)p->compile.needed_bytes / 1e9, (double)p->compile.shard_bytes / 1e9);
     if (m->dram_gbps <= 0) {
         fprintf(stream, "tokens/s that DRAM allows: unknown\n");
         return;
@@ -187,16 +191,19 @@ sw_code sw_planned_print_json(const sw_planned *p, const sw_target *t, FILE *str
         json_array_append_new(graphs, graph_to_json(&m->graphs[i]));
     for (uint32_t i = 0; i < m->n_shards; i++) json_array_append_new(shards, shard_to_json(&m->shards[i]));
     json_t *document = json_pack(
-        "{s:o, s:s, s:s, s:I, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model",
-        sw_json_of_bytes(p->model), "recipe", t->recipe.name, "kv_type", sw_dtype_name(t->recipe.kv),
+        "{s:o, s:s, s:s, s:I, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o}",
+        "model", sw_json_of_bytes(p->model), "recipe", t->recipe.name, "kv_type", sw_dtype_name(t->recipe.kv),
         "context_len", (json_int_t)t->context_len, "parameters", number(p->parameters), "soc",
         memory_to_json(p, t), "weight_sharing", m->weight_sharing, "graphs", graphs, "shards", shards,
         "context_bytes", number(m->context_bytes), "largest_context_bytes", number(m->largest_context_bytes),
         "context_limit_bytes", number(SW_CONTEXT_LIMIT_BYTES), "least_shards",
         p->least_shards > 0 ? number(p->least_shards) : json_null(), "kv_cache_bytes",
         number(m->kv_cache_bytes), "other_io_bytes", number(m->other_io_bytes), "embedding_bytes",
-        number(m->embedding_bytes), "prefill_tokens_per_second", interval_to_json(&m->prefill_tokens),
-        "decode_tokens_per_second", interval_to_json(&m->decode_tokens));
+        number(m->embedding_bytes), "compile_memory_bytes", number(p->compile.needed_bytes),
+        "compiler_memory_bytes", number(p->compile.shard_bytes), "prefill_tokens_per_second",
+        interval_to_json(&m->prefill_tokens), "decode_tokens_per_second",
+        interval_to_json(&m->decode_tokens));
     char *text = document != NULL ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(document);
     if (text == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");

@@ -202,6 +202,7 @@ static sw_code map_scratch(sw_rotated_model *out, const char *folder, int *out_f
         return SW_FAIL(err, SW_IO, "%s: can't get %zu bytes of scratch space for the rotated weights: %s",
                        folder, out->bytes, strerror(failed));
     }
+    madvise(data, out->bytes, MADV_DONTFORK); /* no process of Qualcomm's compiler reads it */
     out->data = data, *out_fd = fd;
     return SW_OK;
 }

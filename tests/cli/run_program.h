@@ -35,6 +35,7 @@ typedef struct run_setting {
     const char *environment; /* "NAME=value"; "NAME": unset */
     const char *closed;      /* "02": descriptors 0 and 2 are closed */
     rlim_t file_bytes;       /* no file may grow beyond; 0: no limit */
+    rlim_t memory_bytes;     /* of addresses; 0: no limit */
 } run_setting;
 
 #ifdef SW_EMULATOR /* the program is for another machine */
@@ -82,6 +83,8 @@ static inline ran run_words(run_setting setting, const char *const *words) {
         for (const char *fd = setting.closed; fd != NULL && *fd != '\0'; fd++) close(*fd - '0');
         if (setting.file_bytes != 0)
             setrlimit(RLIMIT_FSIZE, &(struct rlimit){setting.file_bytes, setting.file_bytes});
+        if (setting.memory_bytes != 0)
+            setrlimit(RLIMIT_AS, &(struct rlimit){setting.memory_bytes, setting.memory_bytes});
         alarm(500);
         execvp(argv[0], argv);
         _exit(126);
