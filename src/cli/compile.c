@@ -97,6 +97,7 @@ static sw_code check_prompt(const job *j, sw_error *err) {
 /* A context that no process of the HTP can load is cut into shards, or, where the number of shards was given,
  * refused before the minutes are spent. */
 static sw_code check_plan(job *j, sw_error *err) {
+    const sw_options *o = j->options;
     sw_planned *p = malloc(sizeof *p);
     if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     sw_code code = sw_planned_make(p, j->options, &j->target, &j->checkpoint.model, err);
@@ -105,8 +106,9 @@ static sw_code check_plan(job *j, sw_error *err) {
         j->n_shards = p->plan.n_shards;
         j->memory = p->compile;
         if (code == SW_OK && j->options->num_sharding == 0 && j->n_shards > 1)
-            sw_log(SW_LOG_INFO, "cut into %u shards: that many contexts can be loaded, fewer can't",
-                   j->n_shards);
+            sw_log(SW_LOG_INFO, "cut into %u shards: that many contexts %s, fewer %s", j->n_shards,
+                   o->max_weight_buffer_mb > 0 ? "keep --max_weight_buffer_mb" : "can be loaded",
+                   o->max_weight_buffer_mb > 0 ? "don't" : "can't");
         sw_log(SW_LOG_VERBOSE, "plan: %.1f MB of context binaries, the largest %.1f MB",
                (double)p->plan.context_bytes / 1e6, (double)p->plan.largest_context_bytes / 1e6);
         sw_planned_free(p);

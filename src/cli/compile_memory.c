@@ -113,14 +113,12 @@ sw_code sw_compile_memory_explain(const sw_compile_memory *m, sw_code code, sw_e
     bool is_memory = code == SW_NO_MEMORY || strstr(err->message, "annot allocate memory") != NULL;
     bool may_be = code == SW_LIBRARY && limit / 2 < m->needed_bytes;
     if (!is_memory && !may_be) return code;
-    const sw_error before = *err;
-    if (is_memory) code = SW_NO_MEMORY;
-    if (limit == UINT64_MAX)
-        return SW_FAIL(err, code,
-                       "%s: this compile needs about %.2f GB of memory (%.2f GB for Qualcomm's compiler)",
-                       before.message, gb(m->needed_bytes), gb(m->shard_bytes));
-    return SW_FAIL(err, code,
-                   "%s: this compile needs about %.2f GB of memory (%.2f GB for Qualcomm's compiler), and %s "
-                   "allows %.2f GB",
-                   before.message, gb(m->needed_bytes), gb(m->shard_bytes), whose, gb(limit));
+    char has[64] = "";
+    if (limit != UINT64_MAX) snprintf(has, sizeof has, ", and %s allows %.2f GB", whose, gb(limit));
+    sw_error_prefix(
+        err,
+        "this compile needs about %.2f GB of memory and up to twice as many addresses (%.2f GB of "
+        "memory for Qualcomm's compiler)%s",
+        gb(m->needed_bytes), gb(m->shard_bytes), has);
+    return is_memory ? (err->code = SW_NO_MEMORY) : code;
 }

@@ -103,6 +103,10 @@ static const option options_list[] = {
      "VTCM a graph may use (default: the SoC's)"},
     {0, "num_sharding", "N", U32, BUILDS | IN_PLAN, AT(num_sharding), 1, SW_MAX_SHARDS,
      "cut the model into N runs of layers, each a context of its own (default: as few as a device can load)"},
+    {0, "max_weight_buffer_mb", "N", U32, BUILDS | IN_PLAN, AT(max_weight_buffer_mb), 1, 4294,
+     "most MB of weights of one context, which a device maps as one buffer: more shards are made for it "
+     "(default: "
+     "no bound but the HTP's)"},
     {0, "opt_level", "N", U32, BUILDS | IN_PLAN, AT(opt_level), 1, 3,
      "Qualcomm's optimization level (default 3, unless tuned)"},
     {0, "artifact", "FOLDER", TEXT, BUILDS, AT(artifact), 0, 0,

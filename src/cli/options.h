@@ -44,7 +44,7 @@ typedef struct sw_options {
     /* For Qualcomm's compiler. */
     const char *slc, *qnn_lib;
     bool slc_given, tune;
-    uint32_t soc_id, htp_arch, vtcm_mb, opt_level, num_sharding; /* 0: not given */
+    uint32_t soc_id, htp_arch, vtcm_mb, opt_level, num_sharding, max_weight_buffer_mb; /* 0: not given */
     /* What is run. */
     const char *prompts[SW_MAX_PROMPTS], *system_prompt, *pre_gen_bundle, *run_on;
     const char *system_prompt_file, *stats, *trace;

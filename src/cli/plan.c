@@ -38,17 +38,18 @@ static sw_code plan(sw_decoder *decoder, sw_memory_plan *out, const sw_options *
 static sw_code find_least_shards(sw_planned *p, const sw_options *o, const sw_target *t,
                                  const sw_model *model, sw_error *err) {
     uint32_t most = model->hparams.n_layers < SW_MAX_SHARDS ? model->hparams.n_layers : SW_MAX_SHARDS;
+    const uint64_t bound = p->most_weight_bytes;
     uint64_t at_least = (p->plan.context_bytes + SW_CONTEXT_LIMIT_BYTES - 1) / SW_CONTEXT_LIMIT_BYTES;
     sw_memory_plan *other = malloc(sizeof *other);
     sw_code code = other != NULL ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     p->least_shards = 0;
     for (uint64_t n = at_least; n <= most && code == SW_OK && p->least_shards == 0; n++) {
-        bool fits = n == p->plan.n_shards && sw_memory_plan_fits(&p->plan);
+        bool fits = n == p->plan.n_shards && sw_memory_plan_fits(&p->plan, bound);
         if (n != p->plan.n_shards) {
             sw_decoder decoder;
             code = plan(&decoder, other, o, t, model, (uint32_t)n, err);
             if (code != SW_OK) break;
-            fits = sw_memory_plan_fits(other);
+            fits = sw_memory_plan_fits(other, bound);
             sw_decoder_free(&decoder);
         }
         if (fits) p->least_shards = (uint32_t)n;
@@ -65,7 +66,7 @@ static uint64_t count_parameters(const sw_decoder *decoder) {
 
 sw_code sw_planned_make(sw_planned *out, const sw_options *o, sw_target *t, const sw_model *model,
                         sw_error *err) {
-    *out = (sw_planned){0};
+    *out = (sw_planned){.most_weight_bytes = (uint64_t)o->max_weight_buffer_mb * 1000000};
     sw_model shapes = *model; /* its views are borrowed */
     if (t->context_len > model->hparams.context_max)
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
@@ -94,9 +95,41 @@ void sw_planned_free(sw_planned *p) {
     sw_decoder_free(&p->decoder);
 }
 
+static double mb(uint64_t bytes) {
+    return (double)bytes / 1e6;
+}
+
+/* --max_weight_buffer_mb, which no number of shards keeps where a tensor alone is larger. */
+static sw_code fail_of_bound(const sw_planned *p, sw_error *err) {
+    const sw_plan_shard *s = &p->plan.shards[0], *tensor = s;
+    for (uint32_t i = 0; i < p->plan.n_shards; i++) {
+        if (p->plan.shards[i].weight_bytes > s->weight_bytes) s = &p->plan.shards[i];
+        if (p->plan.shards[i].largest_weight_bytes > tensor->largest_weight_bytes)
+            tensor = &p->plan.shards[i];
+    }
+    const double bound = mb(p->most_weight_bytes);
+    if (tensor->largest_weight_bytes > p->most_weight_bytes)
+        return SW_FAIL(
+            err, SW_INVALID_ARGUMENT,
+            "--max_weight_buffer_mb: %.0f, but `%s` alone has %.1f MB, and shards are cut between layers: "
+            "wanted a larger bound, or a recipe of fewer bits",
+            bound, tensor->largest_weight, mb(tensor->largest_weight_bytes));
+    if (p->least_shards > 0)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "--max_weight_buffer_mb: %.0f, but layers %u to %u have %.1f MB of weights: wanted "
+                       "--num_sharding %u or more",
+                       bound, s->layers.begin, s->layers.end - 1, mb(s->weight_bytes), p->least_shards);
+    return SW_FAIL(
+        err, SW_INVALID_ARGUMENT,
+        "--max_weight_buffer_mb: %.0f, but layers %u to %u have %.1f MB of weights, and no number of "
+        "shards fits: wanted a larger bound, or a recipe of fewer bits",
+        bound, s->layers.begin, s->layers.end - 1, mb(s->weight_bytes));
+}
+
 sw_code sw_planned_check(const sw_planned *p, sw_error *err) {
     const sw_plan_shard *s = &p->plan.shards[p->plan.largest_shard];
-    if (sw_memory_plan_fits(&p->plan)) return SW_OK;
+    if (sw_memory_plan_fits(&p->plan, p->most_weight_bytes)) return SW_OK;
+    if (sw_memory_plan_fits(&p->plan, 0)) return fail_of_bound(p, err);
     char wanted[128];
     if (p->least_shards > 0)
         snprintf(wanted, sizeof wanted, "wanted --num_sharding %u or more, or a recipe of fewer bits",

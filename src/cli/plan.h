@@ -15,7 +15,8 @@ typedef struct sw_planned {
     sw_memory_plan plan;
     sw_compile_memory compile; /* what compiling it takes */
     uint64_t parameters;
-    uint32_t least_shards; /* whose contexts fit the limit; 0: none of 1 to the most */
+    uint32_t least_shards;      /* whose contexts fit the limit and the bound; 0: none of 1 to the most */
+    uint64_t most_weight_bytes; /* the bound on a context's weights; 0: none */
 } sw_planned;
 
 /* Builds the graphs of a model's shapes, gives them types and plans them; and finds the least number of
@@ -26,7 +27,8 @@ sw_code sw_planned_make(sw_planned *out, const sw_options *options, sw_target *t
                         sw_error *err) SW_MUST_CHECK;
 void sw_planned_free(sw_planned *planned);
 
-/* SW_INVALID_ARGUMENT where a context exceeds what can be loaded, with the shards that would fit. */
+/* SW_INVALID_ARGUMENT where a context exceeds what can be loaded or the bound on its weights, with the shards
+ * that would fit, or the tensor that fits none. */
 sw_code sw_planned_check(const sw_planned *planned, sw_error *err) SW_MUST_CHECK;
 
 void sw_planned_print(const sw_planned *planned, const sw_target *target, FILE *stream);

@@ -69,8 +69,8 @@ static void print_shards(const sw_planned *p, FILE *stream) {
                 mb(s->weight_bytes), mb(s->context_bytes),
                 100.0 * (double)s->context_bytes / SW_CONTEXT_LIMIT_BYTES, mb(s->largest_weight_bytes),
                 s->largest_weight != NULL ? s->largest_weight : "-",
-                s->largest_weight_bytes >= SW_LARGE_WEIGHT_BYTES
-                    ? "; buffers of 290 MB and more fail to map on some phones"
+                s->weight_bytes >= SW_LARGE_WEIGHT_BYTES
+                    ? "; weights of 290 MB and more fail to map on some phones: --max_weight_buffer_mb"
                     : "");
     }
     fputc('\n', stream);
@@ -192,12 +192,14 @@ sw_code sw_planned_print_json(const sw_planned *p, const sw_target *t, FILE *str
     for (uint32_t i = 0; i < m->n_shards; i++) json_array_append_new(shards, shard_to_json(&m->shards[i]));
     json_t *document = json_pack(
         "{s:o, s:s, s:s, s:I, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, "
         "s:o}",
         "model", sw_json_of_bytes(p->model), "recipe", t->recipe.name, "kv_type", sw_dtype_name(t->recipe.kv),
         "context_len", (json_int_t)t->context_len, "parameters", number(p->parameters), "soc",
         memory_to_json(p, t), "weight_sharing", m->weight_sharing, "graphs", graphs, "shards", shards,
         "context_bytes", number(m->context_bytes), "largest_context_bytes", number(m->largest_context_bytes),
-        "context_limit_bytes", number(SW_CONTEXT_LIMIT_BYTES), "least_shards",
+        "context_limit_bytes", number(SW_CONTEXT_LIMIT_BYTES), "max_weight_buffer_bytes",
+        p->most_weight_bytes > 0 ? number(p->most_weight_bytes) : json_null(), "least_shards",
         p->least_shards > 0 ? number(p->least_shards) : json_null(), "kv_cache_bytes",
         number(m->kv_cache_bytes), "other_io_bytes", number(m->other_io_bytes), "embedding_bytes",
         number(m->embedding_bytes), "compile_memory_bytes", number(p->compile.needed_bytes),

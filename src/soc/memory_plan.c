@@ -153,6 +153,8 @@ sw_code sw_memory_plan_make(sw_memory_plan *out, const sw_decoder *decoder, cons
     return SW_OK;
 }
 
-bool sw_memory_plan_fits(const sw_memory_plan *plan) {
+bool sw_memory_plan_fits(const sw_memory_plan *plan, uint64_t most_weight_bytes) {
+    for (uint32_t i = 0; most_weight_bytes > 0 && i < plan->n_shards; i++)
+        if (plan->shards[i].weight_bytes > most_weight_bytes) return false;
     return plan->largest_context_bytes <= SW_CONTEXT_LIMIT_BYTES;
 }

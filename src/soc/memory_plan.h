@@ -24,7 +24,8 @@ typedef struct sw_plan_graph {
 
 typedef struct sw_plan_shard {
     sw_layer_run layers;
-    uint64_t weight_bytes;  /* of its context: each constant once where graphs share, else once a graph */
+    uint64_t weight_bytes;  /* of its context: each constant once where graphs share, else once a graph; what
+                               a device maps as one buffer */
     uint64_t context_bytes; /* the binary, estimated */
     uint64_t largest_weight_bytes;
     const char *largest_weight;
@@ -55,8 +56,8 @@ sw_code sw_memory_plan_make(sw_memory_plan *out, const sw_decoder *decoder, cons
                             bool weight_sharing, uint32_t opt_level, double dram_gbps,
                             sw_error *err) SW_MUST_CHECK;
 
-/* Does every context fit the limit? */
-bool sw_memory_plan_fits(const sw_memory_plan *plan);
+/* Does every context fit the limit, and the weights of each the bound (0: none)? */
+bool sw_memory_plan_fits(const sw_memory_plan *plan, uint64_t most_weight_bytes);
 
 /* Peak of the bytes of a graph's activations alive at once, and the op where it is (NULL without ops). */
 sw_code sw_activation_peak(const sw_graph *graph, uint64_t *bytes, const char **op,

@@ -131,23 +131,25 @@ static void the_compiler_is_killed(void **state) {
     static const struct {
         int number;
         const char *says;
-    } rows[] = {
-        {SIGKILL, "ended by signal 9 (Killed), most likely for want of memory: this compile needs about "},
-        {SIGABRT, "ended by signal 6 (Aborted), most likely for want of memory: this compile needs about "},
-        {SIGSEGV, "ended by signal 11 (Segmentation fault)"}};
+    } rows[] = {{SIGKILL, "ended by signal 9 (Killed), most likely for want of memory"},
+                {SIGABRT, "ended by signal 6 (Aborted), most likely for want of memory"},
+                {SIGSEGV, "ended by signal 11 (Segmentation fault)"}};
     char before[4096], after[4096];
     list(before);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *log = in_folder("log");
-        pid_t child = start("16a8w", log);
-        pid_t compiler = child_of(child);
-        int status;
-        assert_true(compiler > 0);
-        usleep(20000); /* until it is on its way */
-        assert_int_equal(kill(compiler, rows[i].number), 0);
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_true(all_ended());
-        assert_true(WIFEXITED(status));
+        int status = 0;
+        for (int tries = 0; tries < 20 && status == 0;
+             tries++) { /* on a busy machine it may be done before */
+            pid_t child = start("16a8w", log), compiler = child_of(child);
+            assert_true(compiler > 0);
+            usleep(5000); /* until it is on its way */
+            kill(compiler, rows[i].number);
+            assert_int_equal(waitpid(child, &status, 0), child);
+            assert_true(all_ended());
+            assert_true(WIFEXITED(status));
+            if (status == 0) list(before);
+        }
         assert_int_equal(WEXITSTATUS(status), 1);
         size_t size;
         char *text = run_read_back(fopen(log, "rb"), &size);

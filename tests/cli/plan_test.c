@@ -115,6 +115,64 @@ static void too_large_for_a_context(void **state) {
     json_decref(plan);
 }
 
+/* --max_weight_buffer_mb makes more shards, or says which layers or tensor exceed it. SmolLM2's head has
+ * 29.1 MB, which no cut between layers makes smaller. */
+static void a_bound_on_weights(void **state) {
+    (void)state;
+    const char *path = config("bound.json", "\"model_type\": \"llama\", " SHAPES);
+    static const struct {
+        const char *bound;
+        size_t shards;
+    } rows[] = {{"200", 1}, {"137", 2}, {"60", 4}, {"50", 6}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *plan = PLAN(path, "--max_weight_buffer_mb", rows[i].bound);
+        const uint64_t bound = strtoull(rows[i].bound, NULL, 10) * 1000000;
+        const json_t *shards = json_object_get(plan, "shards");
+        assert_int_equal(json_array_size(shards), rows[i].shards);
+        assert_int_equal(number(plan, "least_shards"), rows[i].shards);
+        assert_int_equal(number(plan, "max_weight_buffer_bytes"), bound);
+        for (size_t k = 0; k < rows[i].shards; k++)
+            assert_true(number(json_array_get(shards, k), "weight_bytes") <= bound);
+        json_decref(plan);
+        if (rows[i].shards < 2) continue;
+        /* One shard fewer than that doesn't do. */
+        char fewer[24], wanted[100];
+        snprintf(fewer, sizeof fewer, "%zu", rows[i].shards - 1);
+        snprintf(wanted, sizeof wanted, "MB of weights: wanted --num_sharding %zu or more", rows[i].shards);
+        ran r = RUN("plan", path, "-m", "SM8750", "--max_weight_buffer_mb", rows[i].bound, "--num_sharding",
+                    fewer);
+        check_ran(&r, 2, wanted);
+        ran_free(&r);
+    }
+    ran r = RUN("plan", path, "-m", "SM8750", "--max_weight_buffer_mb", "29");
+    check_ran(&r, 2, "--max_weight_buffer_mb: 29, but `lm_head` alone has 29.1 MB");
+    assert_non_null(strstr(r.out, "29.1  lm_head")); /* of each shard, always */
+    ran_free(&r);
+    r = RUN("plan", path, "-m", "SM8750", "--max_weight_buffer_mb", "30");
+    check_ran(&r, 2, "no number of shards fits");
+    ran_free(&r);
+    REFUSED(2, "whole number from 1", "plan", path, "-m", "SM8750", "--max_weight_buffer_mb", "0");
+}
+
+/* What a compile will take of memory: no less than its weights in f32 and the compiler's. */
+static void memory_of_a_compile(void **state) {
+    (void)state;
+    const char *path = config("memory.json", "\"model_type\": \"llama\", " SHAPES);
+    uint64_t before = 0;
+    static const char *const shards[] = {"6", "2", "1"};
+    for (size_t i = 0; i < 3; i++) {
+        json_t *plan = PLAN(path, "--num_sharding", shards[i]);
+        uint64_t needed = number(plan, "compile_memory_bytes"),
+                 compiler = number(plan, "compiler_memory_bytes");
+        assert_true(compiler > number(json_array_get(json_object_get(plan, "shards"), 0), "context_bytes"));
+        assert_true(needed > compiler && needed > 4 * 135000000ull);
+        assert_true(needed >= before); /* a larger shard takes more */
+        before = needed;
+        json_decref(plan);
+    }
+    assert_in_range(before, 1500000000, 2500000000); /* the compile of SmolLM2-135M takes 1.45 GB */
+}
+
 static void bandwidth(void **state) {
     (void)state;
     const char *path = config("bandwidth.json", "\"model_type\": \"llama\", " SHAPES);
@@ -214,9 +272,10 @@ static void other_sources(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(smollm2_by_hand),   cmocka_unit_test(too_large_for_a_context),
-        cmocka_unit_test(bandwidth),         cmocka_unit_test(wrong_configs),
-        cmocka_unit_test(very_large_models), cmocka_unit_test(other_sources),
+        cmocka_unit_test(smollm2_by_hand),    cmocka_unit_test(too_large_for_a_context),
+        cmocka_unit_test(a_bound_on_weights), cmocka_unit_test(memory_of_a_compile),
+        cmocka_unit_test(bandwidth),          cmocka_unit_test(wrong_configs),
+        cmocka_unit_test(very_large_models),  cmocka_unit_test(other_sources),
     };
     return cmocka_run_group_tests(tests, set_up, remove_folder);
 }

@@ -148,11 +148,21 @@ static void the_limit_to_the_byte(void **state) {
     (void)state;
     static sw_memory_plan plan;
     plan.largest_context_bytes = SW_CONTEXT_LIMIT_BYTES - 1;
-    assert_true(sw_memory_plan_fits(&plan));
+    assert_true(sw_memory_plan_fits(&plan, 0));
     plan.largest_context_bytes = SW_CONTEXT_LIMIT_BYTES;
-    assert_true(sw_memory_plan_fits(&plan));
+    assert_true(sw_memory_plan_fits(&plan, 0));
     plan.largest_context_bytes = SW_CONTEXT_LIMIT_BYTES + 1ull;
-    assert_false(sw_memory_plan_fits(&plan));
+    assert_false(sw_memory_plan_fits(&plan, 0));
+    /* A bound on the weights of each. */
+    plan.largest_context_bytes = 1000;
+    plan.n_shards = 3;
+    for (uint32_t i = 0; i < 3; i++) plan.shards[i].weight_bytes = 500 + i;
+    assert_true(sw_memory_plan_fits(&plan, 0));
+    assert_true(sw_memory_plan_fits(&plan, 503));
+    assert_true(sw_memory_plan_fits(&plan, 502));
+    assert_false(sw_memory_plan_fits(&plan, 501));
+    plan.largest_context_bytes = SW_CONTEXT_LIMIT_BYTES + 1ull; /* both count */
+    assert_false(sw_memory_plan_fits(&plan, 502));
 }
 
 /* [32, 64]: 4 bits are half the bytes, blocks of 32 are two a row. */
