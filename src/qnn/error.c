@@ -8,8 +8,6 @@
 
 #include "qnn/log.h"
 
-enum { NO_MEMORY = 1002 }; /* QNN_COMMON_ERROR_MEM_ALLOC */
-
 static const sw_qnn_error_info infos[] = {
 #define SW_QNN_ERROR(number, name, reason, next) {number, name, reason, next},
 #include "qnn/errors.inc"
@@ -44,8 +42,7 @@ sw_code sw_qnn_fail(sw_error *err, uint64_t handle, const char *format, ...) {
         return sw_fail(err, SW_LIBRARY, "%s: unknown QNN error %" PRIu64 " (0x%" PRIx64 ")%s", tried.message,
                        handle, handle, said);
     const sw_qnn_hint *hint = capture.hint; /* a line tells more than the number */
-    const sw_code code = info->number == NO_MEMORY ? SW_NO_MEMORY : SW_LIBRARY;
-    return sw_fail(err, code, "%s: QNN error %u (%s)%s; likely: %s; next: %s", tried.message, info->number,
-                   info->name, said, hint != NULL ? hint->reason : info->reason,
+    return sw_fail(err, SW_LIBRARY, "%s: QNN error %u (%s)%s; likely: %s; next: %s", tried.message,
+                   info->number, info->name, said, hint != NULL ? hint->reason : info->reason,
                    hint != NULL ? hint->next : info->next);
 }
