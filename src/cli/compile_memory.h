@@ -5,17 +5,19 @@
 #include "quant/quant.h"
 #include "soc/memory_plan.h"
 
-/* Upper ends of what was measured (docs/performance.md). */
+/* Upper ends of what was measured (docs/memory.md). */
 #define SW_COMPILE_OWN_BYTES            268435456u /* this program, whatever the model */
-#define SW_COMPILE_ROTATED_WEIGHT       4u         /* for each weight of a rotated model, which is f32 */
+#define SW_COMPILE_OWN_WEIGHT           1u         /* for each weight */
 #define SW_COMPILE_GPTQ_SQUARE          28u        /* for each pair of a layer's widest input, with gptq */
 #define SW_COMPILE_COMPILER_BYTES       419430400u /* Qualcomm's compiler, whatever the shard */
 #define SW_COMPILE_COMPILER_WEIGHT_BYTE 8u         /* for each byte of the shard's integers or f16 */
+#define SW_COMPILE_ROTATED_WEIGHT       4u         /* addresses: rotated weights are a mapped file of f32 */
 
 typedef struct sw_compile_memory {
-    uint64_t own_bytes;    /* this process before the compiler starts */
-    uint64_t shard_bytes;  /* the compiler with the largest shard, in a process of its own */
-    uint64_t needed_bytes; /* of both at once, one shard at a time */
+    uint64_t own_bytes;     /* this process before the compiler starts */
+    uint64_t shard_bytes;   /* the compiler with the largest shard, in a process of its own */
+    uint64_t needed_bytes;  /* of both at once, one shard at a time */
+    uint64_t address_bytes; /* what a process maps with that */
 } sw_compile_memory;
 
 /* The decoder has its types; rotates: its weights are to be rotated first. */
