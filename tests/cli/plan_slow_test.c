@@ -26,10 +26,11 @@ static uint64_t planned_bytes(const char *model, const char *quant, const char *
     return size;
 }
 
+/* Rounding to nearest: sizes are the same, and gptq takes minutes for wide layers. */
 static uint64_t compiled_bytes(const char *model, const char *quant, const char *level) {
     const char *bundle = in_folder("bundle");
     ran r = RUN("compile", "--model", model, SHAPE, "--quant", quant, "--opt_level", level, "--calib_samples",
-                "1", "--artifact", bundle, "--qnn_lib", QNN, "--log_level", "error");
+                "1", "--rounding", "nearest", "--artifact", bundle, "--qnn_lib", QNN, "--log_level", "error");
     check_ran(&r, 0, NULL);
     ran_free(&r);
     r = RUN("inspect", bundle, "--json");
@@ -54,52 +55,56 @@ static void compare(const char *name, const char *model, const char *quant, cons
     if (off < -5 || off > 5) fail_msg("%s, %s, O%s: %.1f %% off", name, quant, level, off);
 }
 
-static void random_model(const char *name, const sw_hparams *h) {
+/* at_level_1: there too, where not all is shared. */
+static void random_model(const char *name, bool at_level_1, const sw_hparams *h) {
     const char *path = in_folder("random.gguf");
     random_gguf_write(path, h);
     compare(name, path, "16a8w", "3");
     compare(name, path, "16a4w_block32", "3");
-    compare(name, path, "16a8w", "1"); /* not all is shared there */
+    if (at_level_1) compare(name, path, "16a8w", "1");
     unlink(path);
 }
 
 static void smollm2_like(void **state) {
     (void)state;
-    random_model("SmolLM2-135M's shapes", &(sw_hparams){.n_layers = 3,
-                                                        .hidden = 576,
-                                                        .ffn = 1536,
-                                                        .n_heads = 9,
-                                                        .n_kv_heads = 3,
-                                                        .head_dim = 64,
-                                                        .vocab = 49152,
-                                                        .context_max = 8192,
-                                                        .tied_embeddings = true});
+    random_model("SmolLM2-135M's shapes", true,
+                 &(sw_hparams){.n_layers = 3,
+                               .hidden = 576,
+                               .ffn = 1536,
+                               .n_heads = 9,
+                               .n_kv_heads = 3,
+                               .head_dim = 64,
+                               .vocab = 49152,
+                               .context_max = 8192,
+                               .tied_embeddings = true});
 }
 
 static void qwen_like(void **state) {
     (void)state;
-    random_model("Qwen2.5-0.5B's shapes", &(sw_hparams){.n_layers = 2,
-                                                        .hidden = 896,
-                                                        .ffn = 4864,
-                                                        .n_heads = 14,
-                                                        .n_kv_heads = 2,
-                                                        .head_dim = 64,
-                                                        .vocab = 8192,
-                                                        .context_max = 4096,
-                                                        .tied_embeddings = true});
+    random_model("Qwen2.5-0.5B's shapes", false,
+                 &(sw_hparams){.n_layers = 2,
+                               .hidden = 896,
+                               .ffn = 4864,
+                               .n_heads = 14,
+                               .n_kv_heads = 2,
+                               .head_dim = 64,
+                               .vocab = 8192,
+                               .context_max = 4096,
+                               .tied_embeddings = true});
 }
 
 static void llama_like(void **state) {
     (void)state;
-    random_model("Llama-3.2-1B's shapes", &(sw_hparams){.n_layers = 1,
-                                                        .hidden = 2048,
-                                                        .ffn = 8192,
-                                                        .n_heads = 32,
-                                                        .n_kv_heads = 8,
-                                                        .head_dim = 64,
-                                                        .vocab = 8192,
-                                                        .context_max = 4096,
-                                                        .tied_embeddings = true});
+    random_model("Llama-3.2-1B's shapes", false,
+                 &(sw_hparams){.n_layers = 1,
+                               .hidden = 2048,
+                               .ffn = 8192,
+                               .n_heads = 32,
+                               .n_kv_heads = 8,
+                               .head_dim = 64,
+                               .vocab = 8192,
+                               .context_max = 4096,
+                               .tied_embeddings = true});
 }
 
 int main(void) {
