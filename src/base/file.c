@@ -226,11 +226,19 @@ sw_code sw_file_writer_write(sw_file_writer *w, const void *data, size_t size, s
     return SW_FAIL(err, SW_IO, "%s: can't write: %s", w->path, strerror(errno));
 }
 
+static bool flush(const sw_file_writer *w) {
+    if (!w->later) return fsync(fileno(w->stream)) == 0;
+#if defined(SYNC_FILE_RANGE_WRITE)
+    sync_file_range(fileno(w->stream), 0, 0, SYNC_FILE_RANGE_WRITE); /* a hint: it begins now */
+#endif
+    return true;
+}
+
 sw_code sw_file_writer_commit(sw_file_writer *w, sw_error *err) {
     sw_code code = SW_OK;
     bool failed = ferror(w->stream) != 0; /* an earlier fprintf, which the caller didn't look at: again */
     errno = 0;
-    if (fflush(w->stream) != 0 || fsync(fileno(w->stream)) != 0 || failed)
+    if (fflush(w->stream) != 0 || !flush(w) || failed)
         code = SW_FAIL(err, SW_IO, "%s: can't write: %s", w->path,
                        errno != 0 ? strerror(errno) : "a part of it was lost");
     if (fclose(w->stream) != 0 && code == SW_OK)
@@ -240,7 +248,7 @@ sw_code sw_file_writer_commit(sw_file_writer *w, sw_error *err) {
         code = SW_FAIL(err, SW_IO, "%s: can't rename to it: %s", w->path, strerror(errno));
     if (code != SW_OK)
         unlink(w->temporary);
-    else
+    else if (!w->later)
         code = sync_folder_of(w->path, err);
     sw_interrupt_drop(w->interrupt);
     free(w->path), free(w->temporary);
@@ -258,12 +266,31 @@ void sw_file_writer_discard(sw_file_writer *w) {
     *w = (sw_file_writer){0};
 }
 
-sw_code sw_file_replace(const char *path, const void *data, size_t size, sw_error *err) {
+static sw_code replace(const char *path, const void *data, size_t size, bool later, sw_error *err) {
     sw_file_writer w;
     SW_TRY(sw_file_writer_open(&w, path, err));
+    w.later = later;
     sw_code code = sw_file_writer_write(&w, data, size, err);
     if (code == SW_OK) return sw_file_writer_commit(&w, err);
     sw_file_writer_discard(&w);
+    return code;
+}
+
+sw_code sw_file_replace(const char *path, const void *data, size_t size, sw_error *err) {
+    return replace(path, data, size, false, err);
+}
+
+sw_code sw_file_put(const char *path, const void *data, size_t size, sw_error *err) {
+    return replace(path, data, size, true, err);
+}
+
+sw_code sw_file_flush(const char *path, sw_error *err) {
+    sw_code code = SW_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return SW_FAIL(err, SW_IO, "%s: can't open: %s", path, strerror(errno));
+    if (fsync(fd) != 0 && errno != EINVAL)
+        code = SW_FAIL(err, SW_IO, "%s: can't flush to disk: %s", path, strerror(errno));
+    close(fd);
     return code;
 }
 

@@ -2,6 +2,7 @@
 #ifndef SW_BASE_FILE_H
 #define SW_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -50,6 +51,7 @@ typedef struct sw_file_writer {
     FILE *stream;
     char *path, *temporary; /* owned */
     int interrupt;          /* the temporary file's entry (base/interrupt.h) */
+    bool later; /* set it after open: commit starts what flushes to disk, but doesn't wait for it */
 } sw_file_writer;
 
 /* Errors: SW_IO where path is a folder, fifo, device or link, or where its folder can't be written to. */
@@ -60,6 +62,11 @@ void sw_file_writer_discard(sw_file_writer *w);                                /
 
 /* open, write, commit at once. */
 sw_code sw_file_replace(const char *path, const void *data, size_t size, sw_error *err) SW_MUST_CHECK;
+
+/* The same, `later`: for a part of what is flushed as a whole in the end, by sw_file_flush of each, and for
+ * what is checked by its hash whenever it is read. */
+sw_code sw_file_put(const char *path, const void *data, size_t size, sw_error *err) SW_MUST_CHECK;
+sw_code sw_file_flush(const char *path, sw_error *err) SW_MUST_CHECK;
 
 /* Makes the folder and its parents; no error where it is there. */
 sw_code sw_folder_make(const char *path, sw_error *err) SW_MUST_CHECK;

@@ -18,6 +18,7 @@ sw_code sw_safetensors_writer_open(sw_safetensors_writer *w, const char *path, u
     *w = (sw_safetensors_writer){.header_bytes = header_room + 64}; /* 64: __metadata__ and braces */
     w->header_bytes = (w->header_bytes + 8 + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT - 8;
     SW_TRY(sw_file_writer_open(&w->file, path, err));
+    w->file.later = true;
     w->header = json_pack("{s:{s:s}}", "__metadata__", "format", "spillway");
     sw_code code = w->header != NULL ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", path);
     if (code == SW_OK && fseeko(w->file.stream, (off_t)(8 + w->header_bytes), SEEK_SET) != 0)

@@ -1,6 +1,6 @@
 /* safetensors_write.h: writes a safetensors file tensor by tensor, with nothing known ahead but how much room
  * the header may need: the header is filled in last, padded with spaces so that data begin at a multiple of
- * 64 bytes. The file appears at commit, whole. */
+ * 64 bytes. The file appears at commit, whole; whoever keeps it flushes it (sw_file_flush). */
 #ifndef SW_BUNDLE_SAFETENSORS_WRITE_H
 #define SW_BUNDLE_SAFETENSORS_WRITE_H
 

@@ -2,7 +2,7 @@
  *
  *   1. lock the folder; clean up what a stopped compile left
  *   2. write the parts into .spillway-partial/, named by their content
- *   3. write the new manifest there, and beside it a copy of the folder's old one
+ *   3. flush the parts to disk; write the new manifest there, and beside it a copy of the folder's old one
  *   4. move the parts up: no file of the old bundle has a new part's name, unless it is the same part
  *   5. rename the manifest over the old one: from here on the folder is the new bundle
  *   6. clean up: parts that either manifest in .spillway-partial names and the folder's doesn't are deleted,
@@ -208,7 +208,7 @@ sw_code sw_bundle_writer_add(sw_bundle_writer *w, sw_part_kind kind, const char 
     sw_sha256_final(&s, hex);
     SW_TRY(register_part(w, kind, name, size, hex, &part, err));
     const char *path = sw_path_join(&w->arena, w->partial, part->path);
-    return path != NULL ? sw_file_replace(path, data, (size_t)size, err) : no_memory(w, err);
+    return path != NULL ? sw_file_put(path, data, (size_t)size, err) : no_memory(w, err);
 }
 
 /* ---- Weights ---- */
@@ -326,6 +326,15 @@ static sw_code move_up(sw_bundle_writer *w, const char *name, sw_error *err) {
     return SW_FAIL(err, SW_IO, "%s: can't rename to %s: %s", from, to, strerror(errno));
 }
 
+/* Parts were on their way to the disk since they were written: little is left to wait for. */
+static sw_code flush_parts(sw_bundle_writer *w, sw_error *err) {
+    for (uint32_t i = 0; i < w->n_parts; i++) {
+        const char *path = sw_path_join(&w->arena, w->partial, w->parts[i].path);
+        SW_TRY(path != NULL ? sw_file_flush(path, err) : no_memory(w, err));
+    }
+    return SW_OK;
+}
+
 /* Step 3: both manifests, so that a stop in 4 to 6 can be mended. */
 static sw_code write_journal(sw_bundle_writer *w, const char *text, size_t size, sw_error *err) {
     const char *current = sw_path_join(&w->arena, w->folder, SW_MANIFEST_NAME);
@@ -341,6 +350,7 @@ static sw_code write_journal(sw_bundle_writer *w, const char *text, size_t size,
 
 /* Steps 3 to 5. */
 static sw_code switch_over(sw_bundle_writer *w, const char *text, size_t size, sw_error *err) {
+    SW_TRY(flush_parts(w, err));
     SW_TRY(write_journal(w, text, size, err));
     for (uint32_t i = 0; i < w->n_parts; i++) SW_TRY(move_up(w, w->parts[i].path, err));
     SW_TRY(sync_folder(w, err));

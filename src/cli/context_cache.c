@@ -134,7 +134,7 @@ static sw_code copy(const char *from, const char *to, char sha256[SW_SHA256_HEX_
     sw_sha256_init(&s);
     sw_sha256_update(&s, map.data, (size_t)map.size);
     sw_sha256_final(&s, sha256);
-    sw_code code = sw_file_replace(to, map.data, (size_t)map.size, err);
+    sw_code code = sw_file_put(to, map.data, (size_t)map.size, err);
     sw_file_map_close(&map);
     return code;
 }

@@ -129,7 +129,7 @@ static sw_code lower_shard(sw_lowering *l, uint32_t shard, sw_error *err) {
         sw_log(SW_LOG_INFO, "the SLC advisor wants the allocator on: compiling again");
         code = compile_shard(l, first, &binary, &size, err);
     }
-    if (code == SW_OK) code = sw_file_replace(path, binary, (size_t)size, err);
+    if (code == SW_OK) code = sw_file_put(path, binary, (size_t)size, err); /* flushed with the bundle */
     free(binary);
     return code;
 }
