@@ -23,6 +23,10 @@ sw_log_level sw_log_get_level(void) {
     return current_level;
 }
 
+const char *sw_log_level_name(sw_log_level level) {
+    return level_names[level];
+}
+
 bool sw_log_level_from_name(const char *name, sw_log_level *out) {
     unsigned i;
     if (!sw_find_name(level_names, sizeof level_names / sizeof *level_names, name, &i)) return false;

@@ -25,6 +25,7 @@ sw_log_level sw_log_get_level(void);
 
 /* "error", "warn", ...; false for other text. */
 bool sw_log_level_from_name(const char *name, sw_log_level *out);
+const char *sw_log_level_name(sw_log_level level);
 
 /* One line, terminated here; whole lines even from several threads. Clears a progress bar first. */
 void sw_log(sw_log_level level, const char *format, ...) SW_PRINTF(2, 3);

@@ -74,6 +74,11 @@ sw_code sw_bundle_writer_put_constant(sw_bundle_writer *w, const sw_tensor *t, c
                                       sw_error *err) SW_MUST_CHECK;
 sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) SW_MUST_CHECK;
 
+/* Instead of begin, put and end: a copy of a file of weights that another writer wrote for the same constants
+ * in the same types; sha256 is its hash. Errors also: SW_BAD_DATA where it has another hash. */
+sw_code sw_bundle_writer_take_weights(sw_bundle_writer *w, sw_decoder *decoder, const char *file,
+                                      const char *sha256, sw_error *err) SW_MUST_CHECK;
+
 /* Gives the map's resident pages back; they are read again when touched. */
 void sw_bundle_writer_drop_pages(const sw_bundle_writer *w);
 
@@ -90,8 +95,10 @@ sw_code sw_bundle_writer_path(sw_bundle_writer *w, const char *name, const char 
 sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name,
                                sw_error *err) SW_MUST_CHECK;
 
-/* The hash of the first part of a kind, or NULL; borrowed. */
+/* The hash of the first part of a kind, or NULL; borrowed. And where it is until the commit: in the writer's
+ * arena, NULL where there is none. */
 const char *sw_bundle_writer_sha256(const sw_bundle_writer *w, sw_part_kind kind);
+const char *sw_bundle_writer_file(sw_bundle_writer *w, sw_part_kind kind);
 
 /* Writes graph.json, the decoder's sink if it has one, and the manifest (its parts and
  * spill_fill_buffer_bytes are filled here), makes the whole the folder's bundle, and deletes the parts of the

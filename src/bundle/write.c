@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_copy.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "bundle/internal.h"
@@ -239,18 +240,23 @@ sw_code sw_bundle_writer_put_constant(sw_bundle_writer *w, const sw_tensor *t, c
     return sw_safetensors_writer_put(&w->stream, name, dtype, 2, dims, scales, err);
 }
 
-/* Makes a whole file of .spillway-partial a part: gives it its name. */
-static sw_code adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name, const sw_file_map *map,
-                     sw_error *err) {
+/* Makes a whole file of .spillway-partial, of that hash, a part: gives it its name. */
+static sw_code rename_part(sw_bundle_writer *w, sw_part_kind kind, const char *name, uint64_t size,
+                           const char *sha256, sw_error *err) {
     const sw_part *part;
-    char hex[SW_SHA256_HEX_BYTES];
-    sw_hash_map(map, hex);
-    SW_TRY(register_part(w, kind, name, map->size, hex, &part, err));
+    SW_TRY(register_part(w, kind, name, size, sha256, &part, err));
     const char *written = sw_path_join(&w->arena, w->partial, name),
                *named = sw_path_join(&w->arena, w->partial, part->path);
     if (written == NULL || named == NULL) return no_memory(w, err);
     if (rename(written, named) == 0) return SW_OK;
     return SW_FAIL(err, SW_IO, "%s: can't rename to %s: %s", written, named, strerror(errno));
+}
+
+static sw_code adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name, const sw_file_map *map,
+                     sw_error *err) {
+    char hex[SW_SHA256_HEX_BYTES];
+    sw_hash_map(map, hex);
+    return rename_part(w, kind, name, map->size, hex, err);
 }
 
 sw_code sw_bundle_writer_path(sw_bundle_writer *w, const char *name, const char **path, sw_error *err) {
@@ -268,10 +274,20 @@ sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const cha
     return code;
 }
 
-const char *sw_bundle_writer_sha256(const sw_bundle_writer *w, sw_part_kind kind) {
+static const sw_part *first_part(const sw_bundle_writer *w, sw_part_kind kind) {
     for (uint32_t i = 0; i < w->n_parts; i++)
-        if (w->parts[i].kind == kind) return w->parts[i].sha256;
+        if (w->parts[i].kind == kind) return &w->parts[i];
     return NULL;
+}
+
+const char *sw_bundle_writer_sha256(const sw_bundle_writer *w, sw_part_kind kind) {
+    const sw_part *part = first_part(w, kind);
+    return part != NULL ? part->sha256 : NULL;
+}
+
+const char *sw_bundle_writer_file(sw_bundle_writer *w, sw_part_kind kind) {
+    const sw_part *part = first_part(w, kind);
+    return part != NULL ? sw_path_join(&w->arena, w->partial, part->path) : NULL;
 }
 
 sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) {
@@ -285,6 +301,25 @@ sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) {
     for (uint32_t i = 0; i < w->decoder->n_constants; i++)
         per_channel[i] = w->decoder->constants[i]->channel_scales != NULL;
     return sw_weights_attach(w->decoder, per_channel, &w->weights, err);
+}
+
+sw_code sw_bundle_writer_take_weights(sw_bundle_writer *w, sw_decoder *decoder, const char *file,
+                                      const char *sha256, sw_error *err) {
+    char found[SW_SHA256_HEX_BYTES];
+    const char *path = sw_path_join(&w->arena, w->partial, WEIGHTS_NAME);
+    bool *per_channel = sw_arena_array(&w->arena, decoder->n_constants, sizeof *per_channel);
+    if (path == NULL || per_channel == NULL) return no_memory(w, err);
+    w->decoder = decoder;
+    SW_TRY(sw_file_copy(file, path, found, err));
+    if (strcmp(found, sha256) != 0)
+        return SW_FAIL(err, SW_BAD_DATA, "%s: its SHA-256 is %s, wanted %s", file, found, sha256);
+    SW_TRY(sw_safetensors_open(&w->weights, path, err));
+    SW_TRY(rename_part(w, SW_PART_WEIGHTS, WEIGHTS_NAME, w->weights.map.size, found, err));
+    for (uint32_t i = 0; i < decoder->n_constants; i++) {
+        const sw_tensor *t = decoder->constants[i];
+        per_channel[i] = t->dtype == SW_S8 && t->form.scales != SW_SCALES_FLOAT_BLOCK;
+    }
+    return sw_weights_attach(decoder, per_channel, &w->weights, err);
 }
 
 void sw_bundle_writer_drop_pages(const sw_bundle_writer *w) {

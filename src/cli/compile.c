@@ -14,6 +14,7 @@
 #include "cli/evaluate.h"
 #include "cli/lower.h"
 #include "cli/plan.h"
+#include "cli/prepared_cache.h"
 #include "cli/report.h"
 #include "cli/self_check.h"
 #include "cli/target.h"
@@ -38,6 +39,9 @@ typedef struct job {
     sw_checkpoint checkpoint;
     sw_calibration calibration;
     sw_quantized_model quantized;
+    bool is_prepare;      /* for the CPU device alone: no report on accuracy */
+    sw_prepared prepared; /* of the cache; no folder: none */
+    sw_evaluation_texts texts;
     bool slc[SW_MAX_KINDS]; /* of the target's kinds */
     bool slc_auto;          /* as the advisor says */
     sw_decoder decoder;
@@ -141,12 +145,28 @@ static sw_code open_target(job *j, sw_error *err) {
     return sw_bundle_writer_begin(&j->writer, j->options->artifact, err);
 }
 
+/* What compiles before have made of the same checkpoint, recipe and text. */
+static sw_code look_up(job *j, sw_error *err) {
+    const char *cache = j->options->grid.cache;
+    if (cache == NULL) return SW_OK;
+    SW_TRY(sw_prepared_find(&j->prepared, cache, &j->checkpoint, &j->calibration, &j->target.recipe,
+                            j->options, !j->is_prepare, &j->arena, err));
+    if (j->prepared.found)
+        sw_log(SW_LOG_INFO, "cache: ranges of %llu tokens and quantized weights from %s",
+               (unsigned long long)j->prepared.n_calibrated, j->prepared.folder);
+    return SW_OK;
+}
+
 /* The text first: what is wrong with it shows at once. What is compared with in the end is the file's model.
  */
 static sw_code repair(job *j, sw_error *err) {
     size_t most = j->checkpoint.model.hparams.context_max;
     if (most > SW_EVALUATE_MOST_TOKENS) most = SW_EVALUATE_MOST_TOKENS;
     SW_TRY(sw_calibration_read(&j->calibration, j->options, &j->checkpoint, most, err));
+    SW_TRY(look_up(j, err));
+    if (j->prepared.found)
+        return sw_quantized_model_restore(&j->quantized, &j->target.recipe, j->options, &j->checkpoint,
+                                          &j->prepared.sink, &j->prepared.ranges, err);
     return sw_quantized_model_begin(&j->quantized, &j->target.recipe, j->options, j->options->artifact,
                                     &j->checkpoint, err);
 }
@@ -163,6 +183,11 @@ static sw_code tune(job *j, sw_error *err) {
 }
 
 static sw_code calibrate(job *j, sw_error *err) {
+    if (j->prepared.found) {
+        j->quantized.n_calibrated = (size_t)j->prepared.n_calibrated;
+        j->quantized.n_windows = (size_t)j->prepared.n_windows;
+        return SW_OK;
+    }
     return sw_quantized_model_calibrate(&j->quantized, &j->calibration, &j->checkpoint, err);
 }
 
@@ -176,6 +201,12 @@ static sw_code quantize(job *j, sw_error *err) {
     SW_TRY(sw_quantize_types(&j->decoder, &j->target.recipe, j->quantized.ranges, err));
     SW_TRY(sw_sink_attach(&j->decoder, &j->quantized.sink, err));
     SW_TRY(sw_decoder_verify(&j->decoder, err)); /* a recipe that the HTP can't do ends here */
+    if (j->prepared.found) {
+        SW_TRY(sw_prepared_encode(&j->prepared, &j->decoder, err));
+        SW_TRY(sw_bundle_writer_take_weights(j->writer, &j->decoder, j->prepared.weights,
+                                             j->prepared.weights_sha256, err));
+        return sw_decoder_verify(&j->decoder, err);
+    }
     SW_TRY(sw_bundle_writer_begin_weights(j->writer, &j->decoder, err));
     SW_TRY(
         sw_quantize_constants(&j->decoder, &j->quantized, j->checkpoint.pool, put_constant, j->writer, err));
@@ -183,32 +214,46 @@ static sw_code quantize(job *j, sw_error *err) {
     return sw_decoder_verify(&j->decoder, err);
 }
 
-/* How near the quantized graphs are to the float model, on the CPU device; and with that all float weights
- * have served. */
+/* How near the quantized graphs are to the float model, on the CPU device. */
 static sw_code evaluate(job *j, sw_error *err) {
     const sw_calibration *c = &j->calibration;
-    const char *figures = "\"held_out_tokens\": 0";
-    if (c->held_out.n_tokens >= 3) { /* else no position has one before and one behind it */
+    sw_code code = SW_OK;
+    if (j->prepared.found) {
+        j->texts = j->prepared.texts;
+    } else if (c->held_out.n_tokens >= 3) { /* else no position has one before and one behind it */
         sw_evaluation e;
-        sw_code code = sw_evaluate(&e, &j->quantized, &j->decoder, &j->checkpoint, &c->held_out, err);
-        if (code == SW_OK) sw_evaluation_report(&e, &j->target.recipe);
-        figures = code == SW_OK ? sw_evaluation_json(&e, &j->arena) : "";
+        code = sw_evaluate(&e, &j->quantized, &j->decoder, &j->checkpoint, &c->held_out, err);
+        if (code == SW_OK) code = sw_evaluation_describe(&j->texts, &e, &j->target.recipe, &j->arena, err);
         sw_evaluation_free(&e);
-        SW_TRY(code);
+    } else {
+        j->texts.figures = "\"held_out_tokens\": 0";
     }
-    sw_quantized_model_free(&j->quantized);
-    sw_bundle_writer_drop_pages(j->writer);
-    sw_memory_trim(); /* Qualcomm's compiler needs its most in the end */
+    SW_TRY(code);
+    sw_evaluation_log(&j->texts);
     sw_quantize_report report;
     sw_quantize_get_report(&j->decoder, &report);
-    if (figures != NULL)
-        j->manifest.calibration =
-            sw_arena_printf(&j->arena,
-                            "{\"tokens\": %zu, \"windows\": %zu, %s, \"smallest_u16_ratio\": %.6g, "
-                            "\"smallest_u16_ratio_tensor\": \"%s\"}",
-                            j->quantized.n_calibrated, j->quantized.n_windows, figures,
-                            report.smallest_u16_ratio, report.smallest_u16_ratio_tensor);
+    j->manifest.calibration =
+        sw_arena_printf(&j->arena,
+                        "{\"tokens\": %zu, \"windows\": %zu, %s, \"smallest_u16_ratio\": %.6g, "
+                        "\"smallest_u16_ratio_tensor\": \"%s\"}",
+                        j->quantized.n_calibrated, j->quantized.n_windows, j->texts.figures,
+                        report.smallest_u16_ratio, report.smallest_u16_ratio_tensor);
     return j->manifest.calibration != NULL ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+}
+
+/* For compiles to come. A full disk of the cache's doesn't end a compile that is done. And with that, all
+ * float weights have served. */
+static sw_code keep(job *j, sw_error *err) {
+    sw_error its = {SW_OK, ""};
+    (void)err;
+    if (j->prepared.folder != NULL && !j->prepared.found &&
+        sw_prepared_keep(&j->prepared, &j->quantized, &j->decoder,
+                         sw_bundle_writer_file(j->writer, SW_PART_WEIGHTS), &j->texts, &its) != SW_OK)
+        sw_log(SW_LOG_WARN, "--cache: %s", its.message);
+    if (!j->is_prepare) sw_quantized_model_free(&j->quantized);
+    sw_bundle_writer_drop_pages(j->writer);
+    sw_memory_trim(); /* Qualcomm's compiler needs its most in the end */
+    return SW_OK;
 }
 
 /* Before minutes go into compiling what answers every prompt alike. */
@@ -359,7 +404,7 @@ static sw_code run_step(job *j, step *s, sw_error *err) {
 }
 
 static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool summary, sw_error *err) {
-    job j = {.options = options, .start_us = sw_now_us()};
+    job j = {.options = options, .is_prepare = !summary, .start_us = sw_now_us()};
     sw_code code = SW_OK;
     for (size_t i = 0; i < n_steps && code == SW_OK; i++) code = run_step(&j, &steps[i], err);
     sw_lowering_stop(&j.lowering);
@@ -368,6 +413,7 @@ static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool 
     sw_bundle_writer_free(j.writer);
     sw_decoder_free(&j.decoder);
     sw_quantized_model_free(&j.quantized);
+    sw_prepared_free(&j.prepared);
     sw_calibration_free(&j.calibration);
     sw_checkpoint_close(&j.checkpoint);
     sw_arena_free(&j.arena);
@@ -381,7 +427,8 @@ sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
                     {.name = "calibrate", .run = calibrate}, {.name = "quantize", .run = quantize},
                     {.name = "describe", .run = describe},   {.name = "self-check", .run = self_check},
                     {.name = "lower", .run = lower},         {.name = "evaluate", .run = evaluate},
-                    {.name = "finalize", .run = finalize},   {.name = "write", .run = write_bundle}};
+                    {.name = "keep", .run = keep},           {.name = "finalize", .run = finalize},
+                    {.name = "write", .run = write_bundle}};
     return run(options, steps, sizeof steps / sizeof *steps, true, err);
 }
 
@@ -390,6 +437,7 @@ sw_code sw_cli_prepare(const sw_options *options, sw_error *err) {
                     {.name = "open", .run = open_target},    {.name = "repair", .run = repair},
                     {.name = "build", .run = build},         {.name = "calibrate", .run = calibrate},
                     {.name = "quantize", .run = quantize},   {.name = "describe", .run = describe},
-                    {.name = "ranges", .run = keep_ranges},  {.name = "write", .run = write_bundle}};
+                    {.name = "keep", .run = keep},           {.name = "ranges", .run = keep_ranges},
+                    {.name = "write", .run = write_bundle}};
     return run(options, steps, sizeof steps / sizeof *steps, false, err);
 }

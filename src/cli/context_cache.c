@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file_copy.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "graph/json.h"
@@ -126,19 +127,6 @@ static sw_code read_document(const sw_json *document, sw_manifest_graph *graphs,
     return SW_OK;
 }
 
-/* Copies a file; *sha256 of what was copied. */
-static sw_code copy(const char *from, const char *to, char sha256[SW_SHA256_HEX_BYTES], sw_error *err) {
-    sw_file_map map;
-    sw_sha256 s;
-    SW_TRY(sw_file_map_open(&map, from, err));
-    sw_sha256_init(&s);
-    sw_sha256_update(&s, map.data, (size_t)map.size);
-    sw_sha256_final(&s, sha256);
-    sw_code code = sw_file_put(to, map.data, (size_t)map.size, err);
-    sw_file_map_close(&map);
-    return code;
-}
-
 static sw_code take(const char *binary, const char *file, const char *text, size_t size, const char *path,
                     sw_manifest_graph *graphs, uint32_t n, sw_arena *arena, sw_error *err) {
     sw_json document = {0};
@@ -147,7 +135,7 @@ static sw_code take(const char *binary, const char *file, const char *text, size
     if (code == SW_OK) code = read_document(&document, graphs, n, wanted, arena, err);
     sw_json_free(&document);
     SW_TRY(code);
-    SW_TRY(copy(binary, path, found, err));
+    SW_TRY(sw_file_copy(binary, path, found, err));
     if (strcmp(found, wanted) == 0) return SW_OK;
     return SW_FAIL(err, SW_BAD_DATA, "%s: its SHA-256 is %s, wanted %s", binary, found, wanted);
 }
@@ -178,7 +166,7 @@ sw_code sw_context_entry_keep(const sw_context_entry *e, const char *path, const
     sw_arena arena = SW_ARENA_EMPTY;
     char sha256[SW_SHA256_HEX_BYTES];
     const char *file = entry_path(e, &arena, "json"), *binary = entry_path(e, &arena, "bin");
-    sw_code code = file != NULL && binary != NULL ? copy(path, binary, sha256, err) : no_memory(err);
+    sw_code code = file != NULL && binary != NULL ? sw_file_copy(path, binary, sha256, err) : no_memory(err);
     if (code == SW_OK) {
         json_t *list = json_array();
         for (uint32_t i = 0; i < n; i++) json_array_append_new(list, graph_to_json(&graphs[i]));

@@ -87,35 +87,41 @@ static const char *wider(const sw_recipe *recipe) {
     return "";
 }
 
-static void warn(const sw_evaluation *e, const sw_recipe *recipe) {
-    double r = ratio(e);
-    if (r <= SW_PERPLEXITY_RATIO_BOUND) return; /* NaN warns */
-    sw_log(
-        SW_LOG_WARN,
-        "%s has %.2f times the float model's perplexity, above the bound of %.1f: expect worse text; try "
-        "%s%s--calib_text with text like what the model will read; `spillway eval --sqnr` shows where it is "
-        "lost",
-        recipe->name, r, SW_PERPLEXITY_RATIO_BOUND, unused(recipe), wider(recipe));
+/* A line without memory is NULL, and seen in the end. */
+static void add_line(sw_evaluation_texts *t, sw_log_level level, const char *line) {
+    t->levels[t->n_lines] = level;
+    t->lines[t->n_lines++] = line;
 }
 
-void sw_evaluation_report(const sw_evaluation *e, const sw_recipe *recipe) {
+static void describe(sw_evaluation_texts *t, const sw_evaluation *e, const sw_recipe *recipe,
+                     sw_arena *arena) {
     const sw_score *q = &e->quantized;
-    double exact = sw_score_perplexity(&e->exact);
-    sw_log(SW_LOG_INFO,
-           "held-out text, %u positions: perplexity %.2f, f32 %.2f (ratio %.3f); top-1 agreement %u of %u; "
-           "mean KL %.2e; logits SQNR %.1f dB",
-           q->positions, sw_score_perplexity(q), exact, ratio(e), q->same_top, q->compared,
-           q->kl / q->compared, sw_decibels(q->signal, q->noise));
+    const double exact = sw_score_perplexity(&e->exact), r = ratio(e);
+    add_line(t, SW_LOG_INFO,
+             sw_arena_printf(arena,
+                             "held-out text, %u positions: perplexity %.2f, f32 %.2f (ratio %.3f); top-1 "
+                             "agreement %u of %u; mean KL %.2e; logits SQNR %.1f dB",
+                             q->positions, sw_score_perplexity(q), exact, r, q->same_top, q->compared,
+                             q->kl / q->compared, sw_decibels(q->signal, q->noise)));
     char worst[SW_SQNR_LINE_BYTES], own[SW_SQNR_LINE_BYTES];
-    sw_log(SW_LOG_INFO, "worst tensors, SQNR in dB: %s; by their own rounding: %s",
-           sw_sqnr_worst(&e->tensors, false, worst), sw_sqnr_worst(&e->tensors, true, own));
+    add_line(t, SW_LOG_INFO,
+             sw_arena_printf(arena, "worst tensors, SQNR in dB: %s; by their own rounding: %s",
+                             sw_sqnr_worst(&e->tensors, false, worst),
+                             sw_sqnr_worst(&e->tensors, true, own)));
     if (exact > hopeless_perplexity)
-        sw_log(
-            SW_LOG_WARN,
-            "the float model itself has a perplexity of %.0f on the held-out text: it isn't what the model "
-            "knows, so neither ranges nor figures say much; take other text for --calib_text",
-            exact);
-    warn(e, recipe);
+        add_line(t, SW_LOG_WARN,
+                 sw_arena_printf(arena,
+                                 "the float model itself has a perplexity of %.0f on the held-out text: it "
+                                 "isn't what the model knows, so neither ranges nor figures say much; take "
+                                 "other text for --calib_text",
+                                 exact));
+    if (r <= SW_PERPLEXITY_RATIO_BOUND) return; /* NaN warns */
+    add_line(t, SW_LOG_WARN,
+             sw_arena_printf(arena,
+                             "%s has %.2f times the float model's perplexity, above the bound of %.1f: "
+                             "expect worse text; try %s%s--calib_text with text like what the model will "
+                             "read; `spillway eval --sqnr` shows where it is lost",
+                             recipe->name, r, SW_PERPLEXITY_RATIO_BOUND, unused(recipe), wider(recipe)));
 }
 
 /* JSON has no infinities. */
@@ -123,7 +129,7 @@ static double json_number(double x) {
     return isfinite(x) ? x : 999;
 }
 
-const char *sw_evaluation_json(const sw_evaluation *e, sw_arena *arena) {
+static const char *figures(const sw_evaluation *e, sw_arena *arena) {
     const sw_score *q = &e->quantized;
     const char *worst = "";
     for (uint32_t i = 0; i < e->tensors.count && i < SW_SQNR_WORST && worst != NULL; i++)
@@ -139,4 +145,18 @@ const char *sw_evaluation_json(const sw_evaluation *e, sw_arena *arena) {
         e->n_tokens, q->positions, json_number(sw_score_perplexity(q)),
         json_number(sw_score_perplexity(&e->exact)), json_number(ratio(e)), sw_decibels(q->signal, q->noise),
         q->same_top, q->compared, json_number(q->kl / q->compared), worst);
+}
+
+sw_code sw_evaluation_describe(sw_evaluation_texts *out, const sw_evaluation *e, const sw_recipe *recipe,
+                               sw_arena *arena, sw_error *err) {
+    *out = (sw_evaluation_texts){0};
+    describe(out, e, recipe, arena);
+    out->figures = figures(e, arena);
+    bool ok = out->figures != NULL;
+    for (unsigned i = 0; i < out->n_lines; i++) ok = ok && out->lines[i] != NULL;
+    return ok ? SW_OK : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+}
+
+void sw_evaluation_log(const sw_evaluation_texts *t) {
+    for (unsigned i = 0; i < t->n_lines; i++) sw_log(t->levels[i], "%s", t->lines[i]);
 }

@@ -3,6 +3,7 @@
 #ifndef SW_CLI_EVALUATE_H
 #define SW_CLI_EVALUATE_H
 
+#include "base/log.h"
 #include "cli/quantized_model.h"
 #include "cli/score.h"
 #include "cli/sqnr.h"
@@ -25,10 +26,19 @@ sw_code sw_evaluate(sw_evaluation *out, const sw_quantized_model *q, const sw_de
                     const sw_checkpoint *checkpoint, const sw_window *window, sw_error *err) SW_MUST_CHECK;
 void sw_evaluation_free(sw_evaluation *e);
 
-/* The figures as log lines, and a warning with what to try where they are bad. */
-void sw_evaluation_report(const sw_evaluation *e, const sw_recipe *recipe);
+/* What is said of it: log lines, with warnings and what to try where the figures are bad; and members of the
+ * manifest's calibration object, without its braces. All in one arena. */
+enum { SW_EVALUATION_MOST_LINES = 4 };
+typedef struct sw_evaluation_texts {
+    const char *figures; /* NULL: there was no evaluation */
+    unsigned n_lines;
+    sw_log_level levels[SW_EVALUATION_MOST_LINES];
+    const char *lines[SW_EVALUATION_MOST_LINES];
+} sw_evaluation_texts;
 
-/* Members of the manifest's calibration object, without its braces, in the arena; NULL without memory. */
-const char *sw_evaluation_json(const sw_evaluation *e, sw_arena *arena);
+/* Errors: SW_NO_MEMORY. */
+sw_code sw_evaluation_describe(sw_evaluation_texts *out, const sw_evaluation *e, const sw_recipe *recipe,
+                               sw_arena *arena, sw_error *err) SW_MUST_CHECK;
+void sw_evaluation_log(const sw_evaluation_texts *texts);
 
 #endif

@@ -68,6 +68,20 @@ sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe,
     return code == SW_OK ? compute_sink(q, checkpoint, err) : code;
 }
 
+sw_code sw_quantized_model_restore(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
+                                   const sw_checkpoint *checkpoint, const sw_sink *sink, sw_ranges **ranges,
+                                   sw_error *err) {
+    *q = (sw_quantized_model){
+        .recipe = *recipe, .model = &checkpoint->model, .sink = *sink, .ranges = *ranges};
+    *ranges = NULL;
+    q->rotated.rotated = sw_cli_wants_rotation(recipe, options);
+    if (!q->rotated.rotated && !wants_smoothing(recipe)) return SW_OK;
+    sw_hparams h = checkpoint->model.hparams;
+    if (q->rotated.rotated) h.tied_embeddings = false; /* as sw_rotate_model makes it */
+    q->model = &q->rotated.model;
+    return sw_model_of_shapes(&q->rotated.model, &h, err);
+}
+
 /* 16-bit activations have so many steps to spare that the least and greatest values of a quarter of the
  * built-in text serve as well as those of all of it (docs/accuracy.md). */
 static bool beginnings_are_enough(const sw_recipe *recipe, const sw_calibration *c) {

@@ -31,6 +31,13 @@ sw_code sw_quantized_model_begin(sw_quantized_model *q, const sw_recipe *recipe,
                                  const char *scratch_folder, const sw_checkpoint *checkpoint,
                                  sw_error *err) SW_MUST_CHECK;
 
+/* Instead of both: what was made before, of the same model, recipe and calibration. No weight is read again:
+ * graphs can be built and given types, but not calibrated, quantized or compared. sink is borrowed, *ranges
+ * taken over. Errors: SW_NO_MEMORY. */
+sw_code sw_quantized_model_restore(sw_quantized_model *q, const sw_recipe *recipe, const sw_options *options,
+                                   const sw_checkpoint *checkpoint, const sw_sink *sink, sw_ranges **ranges,
+                                   sw_error *err) SW_MUST_CHECK;
+
 /* Runs the float model over the calibration's windows, where the recipe needs ranges. Calibration and
  * checkpoint are borrowed from here on: what rounds by the calibration text runs it again. */
 sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration *calibration,

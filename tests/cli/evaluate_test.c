@@ -106,8 +106,9 @@ static void figures_are_those_of_the_compiled_graph(void **state) {
 
     /* As a JSON object: what the manifest takes. */
     sw_arena arena = SW_ARENA_EMPTY;
-    const char *members = sw_evaluation_json(&e, &arena);
-    assert_non_null(members);
+    sw_evaluation_texts texts;
+    assert_int_equal(sw_evaluation_describe(&texts, &e, &quantized.recipe, &arena, &err), SW_OK);
+    const char *members = texts.figures;
     json_error_t where;
     json_t *all = json_loads(sw_arena_printf(&arena, "{%s}", members), JSON_REJECT_DUPLICATES, &where);
     if (all == NULL) fail_msg("%s: %s", where.text, members);
@@ -142,7 +143,11 @@ static const char *reported(const sw_evaluation *e, const sw_recipe *of) {
     fflush(stderr);
     int before = dup(2);
     dup2(fileno(file), 2);
-    sw_evaluation_report(e, of);
+    sw_arena arena = SW_ARENA_EMPTY;
+    sw_evaluation_texts texts;
+    assert_int_equal(sw_evaluation_describe(&texts, e, of, &arena, &err), SW_OK);
+    sw_evaluation_log(&texts);
+    sw_arena_free(&arena);
     fflush(stderr);
     dup2(before, 2);
     close(before);
