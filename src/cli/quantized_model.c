@@ -82,11 +82,11 @@ sw_code sw_quantized_model_restore(sw_quantized_model *q, const sw_recipe *recip
     return sw_model_of_shapes(&q->rotated.model, &h, err);
 }
 
-/* 16-bit activations have so many steps to spare that the least and greatest values of a quarter of the
- * built-in text serve as well as those of all of it (docs/accuracy.md). */
+/* 16-bit activations have so many steps to spare that their ranges may be too wide: a quarter of the built-in
+ * text and some room serve as well as all of it (docs/accuracy.md). */
 static bool beginnings_are_enough(const sw_recipe *recipe, const sw_calibration *c) {
     return c->built_in && recipe->activation == SW_U16 && recipe->smooth == 0 &&
-           !sw_recipe_has_methods(recipe);
+           recipe->n_activation_rules == 0 && !sw_recipe_has_methods(recipe);
 }
 
 static sw_code calibrate_on_beginnings(sw_quantized_model *q, const sw_calibration *c,

@@ -67,6 +67,7 @@ static sw_code run_windows(sw_observation *o, sw_float_window *w, const sw_packs
     }
     sw_progress_end(&progress);
     if (code == SW_OK) code = sw_collection_choose(o->collection, o->ranges, err);
+    if (code == SW_OK && text->begins != NULL) sw_ranges_widen(o->ranges, &w->groups);
     return code == SW_OK ? observe_sink(o->ranges, w->sink, &w->model->hparams, err) : code;
 }
 

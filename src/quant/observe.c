@@ -63,6 +63,21 @@ const sw_range *sw_ranges_at(const sw_ranges *ranges, uint32_t index, const char
     return &ranges->ranges[index];
 }
 
+void sw_ranges_widen(sw_ranges *ranges, sw_groups *groups) {
+    static const float share = 0.25f;
+    for (uint32_t i = 0; i < ranges->names.count; i++) {
+        sw_range *r = &ranges->ranges[i];
+        const sw_range_kind kind = sw_groups_kind(groups, ranges->names.names[i]);
+        if (r->min > r->max) continue;
+        if (kind == SW_RANGE_SEEN) {
+            r->min = fminf(r->min, r->min * (1 + share)), r->max = fmaxf(r->max, r->max * (1 + share));
+        } else if (kind == SW_RANGE_SCORES && isfinite(r->least_row_max)) {
+            const float span = r->max - r->least_row_max;
+            r->max += share * span, r->least_row_max -= share * span;
+        }
+    }
+}
+
 /* A float's bits as an integer of the same order: negative floats, whose magnitude bits grow downwards, get
  * those turned over. Its own inverse. Infinities and NaNs lie outside all finite values. */
 static inline int32_t ordered(int32_t bits) {

@@ -115,7 +115,8 @@ typedef struct sw_window { /* a run of text: n_tokens ids, from position 0 */
 sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink, const sw_recipe *recipe,
                      sw_device *device, const sw_window *windows, size_t n_windows,
                      sw_error *err) SW_MUST_CHECK;
-/* The same over windows of several documents each (pack.h). */
+/* The same over windows of several documents each (pack.h), for 16-bit activations: with so many steps to
+ * spare, ranges reach a quarter beyond what these few tokens show; not those of K and V. */
 struct sw_packs;
 sw_code sw_calibrate_packed(sw_ranges **out, const sw_model *model, const sw_sink *sink,
                             const sw_recipe *recipe, sw_device *device, const struct sw_packs *packs,
