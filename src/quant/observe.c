@@ -67,8 +67,8 @@ void sw_ranges_widen(sw_ranges *ranges, sw_groups *groups) {
     static const float share = 0.25f;
     for (uint32_t i = 0; i < ranges->names.count; i++) {
         sw_range *r = &ranges->ranges[i];
+        if (r->min > r->max || sw_names_find(&groups->names, ranges->names.names[i]) == UINT32_MAX) continue;
         const sw_range_kind kind = sw_groups_kind(groups, ranges->names.names[i]);
-        if (r->min > r->max) continue;
         if (kind == SW_RANGE_SEEN) {
             r->min = fminf(r->min, r->min * (1 + share)), r->max = fmaxf(r->max, r->max * (1 + share));
         } else if (kind == SW_RANGE_SCORES && isfinite(r->least_row_max)) {

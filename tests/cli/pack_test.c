@@ -66,7 +66,7 @@ static void ranges_are_those_of_each_by_itself(void **state) {
     const sw_graph_options graph = {"calibration", 36, SW_ATTENTION_GROUPED, SW_HEAD_ALL};
     sw_decoder decoder;
     sw_groups groups;
-    OK(sw_decoder_build(&decoder, &checkpoint.model, 36, &graph, 1, &err));
+    OK(sw_decoder_build(&decoder, &checkpoint.model, 37, &graph, 1, &err));
     OK(sw_groups_init(&groups, decoder.graphs, 1, &err));
     int32_t ids[36];
     for (int i = 0; i < 36; i++) ids[i] = (i * i * 7 + 3) % (int32_t)checkpoint.model.hparams.vocab;
