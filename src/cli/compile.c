@@ -178,8 +178,11 @@ static sw_code build(job *j, sw_error *err) {
     return sw_decoder_verify(&j->decoder, err);
 }
 
+/* A model in shards is tuned by the layers of one. */
 static sw_code tune(job *j, sw_error *err) {
-    return j->options->tune ? sw_tune(&j->target, j->options, &j->arena, err) : SW_OK;
+    const uint32_t layers = j->checkpoint.model.hparams.n_layers;
+    const uint32_t of_shard = j->n_shards > 1 ? (layers + j->n_shards - 1) / j->n_shards : 0;
+    return j->options->tune ? sw_tune(&j->target, j->options, of_shard, &j->arena, err) : SW_OK;
 }
 
 static sw_code calibrate(job *j, sw_error *err) {

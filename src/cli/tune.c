@@ -26,7 +26,7 @@ static uint64_t bytes_of(const sw_traffic_point *p) {
 }
 
 /* The options of a traffic command with the compile's one value for each list, but for what is open. */
-static sw_code make_grid(sw_options *o, const sw_target *t, sw_arena *arena, sw_error *err) {
+static sw_code make_grid(sw_options *o, const sw_target *t, uint32_t layers, sw_arena *arena, sw_error *err) {
     const char *forms = "";
     for (unsigned i = 0; i < SW_ATTENTION_FORM_COUNT && forms != NULL; i++)
         forms = sw_arena_printf(arena, "%s%s%s", forms, i > 0 ? "," : "",
@@ -38,11 +38,12 @@ static sw_code make_grid(sw_options *o, const sw_target *t, sw_arena *arena, sw_
                                        .vtcm_mb = sw_arena_printf(arena, "%u", t->vtcm_mb),
                                        .prefill_ar_len = sw_arena_printf(arena, "%u", o->prefill_ar_len),
                                        .max_seq_len = sw_arena_printf(arena, "%u", t->context_len),
+                                       .layers = layers > 0 ? sw_arena_printf(arena, "%u", layers) : NULL,
                                        .cache = o->grid.cache};
     o->grid.attention = strcmp(o->attention, "auto") == 0 ? forms : o->attention;
     o->grid.opt_level = o->opt_level == 0 ? "3,2,1" : sw_arena_printf(arena, "%u", o->opt_level);
-    return forms != NULL && o->grid.vtcm_mb != NULL && o->grid.opt_level != NULL &&
-                   o->grid.prefill_ar_len != NULL && o->grid.max_seq_len != NULL
+    return forms != NULL && (layers == 0 || o->grid.layers != NULL) && o->grid.vtcm_mb != NULL &&
+                   o->grid.opt_level != NULL && o->grid.prefill_ar_len != NULL && o->grid.max_seq_len != NULL
                ? SW_OK
                : SW_FAIL(err, SW_NO_MEMORY, "out of memory");
 }
@@ -160,7 +161,8 @@ static sw_code record(const sw_traffic *t, sw_target *target, const level_choice
     for (uint32_t i = 0; i < t->n_points; i++)
         json_array_append_new(tried,
                               point_to_json(&t->points[i], is_taken(target, &choices[best], &t->points[i])));
-    json_t *document = json_pack("{s:o, s:o}", "levels", of_levels, "tried", tried);
+    json_t *document = json_pack("{s:I, s:o, s:o}", "layers", (json_int_t)t->points[0].layers, "levels",
+                                 of_levels, "tried", tried);
     char *text = document != NULL ? json_dumps(document, JSON_COMPACT) : NULL;
     target->tuning = text != NULL ? sw_arena_strdup(arena, text) : NULL;
     free(text);
@@ -187,14 +189,15 @@ static sw_code decide(const sw_traffic *t, sw_target *target, sw_arena *arena, s
     return record(t, target, choices, best, arena, err);
 }
 
-sw_code sw_tune(sw_target *target, const sw_options *options, sw_arena *arena, sw_error *err) {
+sw_code sw_tune(sw_target *target, const sw_options *options, uint32_t layers, sw_arena *arena,
+                sw_error *err) {
     sw_options o = *options;
     sw_traffic t = {.options = &o};
     sw_error passed_over;
     uint32_t missing;
     if (o.soc == NULL)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--tune: wants --soc_model, a SoC that the table has");
-    sw_code code = make_grid(&o, target, &t.arena, err);
+    sw_code code = make_grid(&o, target, layers, &t.arena, err);
     if (code == SW_OK) code = sw_traffic_open(&t, err);
     if (code == SW_OK) code = sw_traffic_look_all_up(&t, &missing, err);
     if (code == SW_OK && missing > 0) {

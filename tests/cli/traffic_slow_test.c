@@ -277,6 +277,21 @@ static void tune_takes_the_least(void **state) {
     }
     json_decref(document);
     json_decref(points);
+
+    /* In two shards: by the layers of one. */
+    r = RUN("compile", "--tune", "--num_sharding", "2", "-m", "SM8750", "--max_seq_len", "96",
+            "--prefill_ar_len", "16", "--attention", "grouped", "--opt_level", "2", "--qnn_lib", QNN,
+            "--model", gguf, "--artifact", bundle, "--cache", in_folder("tuned"));
+    check_ran(&r, 0, "--tune: kv_forward: O2");
+    ran_free(&r);
+    r = RUN("inspect", bundle, "--json");
+    check_ran(&r, 0, NULL);
+    document = json_loads(r.out, 0, NULL);
+    assert_non_null(document);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(document, "tuning"), "layers")), 1);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(document, "tuning"), "tried")), 2);
+    json_decref(document);
+    ran_free(&r);
 }
 
 /* 32 heads: one attention a head has more pieces than can be joined, so that form is left out. */
