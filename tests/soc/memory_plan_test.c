@@ -116,6 +116,35 @@ static void level_1_shares_less(void **state) {
     tiny_model_free(&tiny);
 }
 
+/* A head in pieces stands once, in as many constants; the largest one is a piece's, or another matrix. */
+static void a_head_in_pieces_is_no_more(void **state) {
+    (void)state;
+    sw_hparams h = tiny_hparams();
+    h.vocab = 352;
+    const sw_soc *soc = sw_soc_find("SM8750");
+    tiny_model tiny;
+    tiny_model_create(&tiny, &h);
+    uint64_t weights = 0, write = 0;
+    for (uint32_t pieces = 1; pieces <= 3; pieces++) {
+        static sw_memory_plan plan;
+        const sw_graph_options cut[] = {{"prefill_forward", 4, SW_ATTENTION_GROUPED, SW_HEAD_CUT(pieces)},
+                                        {"kv_forward", 1, SW_ATTENTION_GROUPED, SW_HEAD_CUT(pieces)}};
+        const uint32_t largest[] = {352, 192, 128};
+        sw_decoder d;
+        assert_int_equal(sw_decoder_build(&d, &tiny.model, 16, cut, 2, &err), SW_OK);
+        give_types(&d);
+        assert_int_equal(sw_memory_plan_make(&plan, &d, soc, true, 3, 0, &err), SW_OK);
+        if (pieces == 1) weights = plan.shards[0].weight_bytes, write = plan.graphs[1].other_out_bytes;
+        assert_int_equal(plan.shards[0].weight_bytes, weights);
+        assert_int_equal(plan.graphs[1].other_out_bytes, write);
+        assert_int_equal(plan.graphs[1].head_pieces, pieces);
+        assert_int_equal(plan.shards[0].largest_weight_bytes, largest[pieces - 1] * (h.hidden + 8));
+        assert_string_equal(plan.shards[0].largest_weight, "embedding");
+        sw_decoder_free(&d);
+    }
+    tiny_model_free(&tiny);
+}
+
 /* Shards have the model's weights between them, and the hidden state that they pass counts once. */
 static void shards_are_parts(void **state) {
     (void)state;
@@ -184,9 +213,10 @@ static void stored_forms(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(peak_by_hand),          cmocka_unit_test(shared_things_count_once),
-        cmocka_unit_test(level_1_shares_less),   cmocka_unit_test(shards_are_parts),
-        cmocka_unit_test(the_limit_to_the_byte), cmocka_unit_test(stored_forms),
+        cmocka_unit_test(peak_by_hand),        cmocka_unit_test(shared_things_count_once),
+        cmocka_unit_test(level_1_shares_less), cmocka_unit_test(a_head_in_pieces_is_no_more),
+        cmocka_unit_test(shards_are_parts),    cmocka_unit_test(the_limit_to_the_byte),
+        cmocka_unit_test(stored_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
