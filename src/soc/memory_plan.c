@@ -63,28 +63,6 @@ static void find_rotated(const sw_graph *graph, uint32_t *work, bool *apart) {
     }
 }
 
-static uint64_t stored(const sw_tensor *t, sw_dtype activation) {
-    const sw_stored_bytes bytes = sw_constant_stored_bytes(t, activation);
-    return bytes.shared + bytes.per_graph;
-}
-
-/* Of a constant of which ops take some channels each, the most that one takes; else all of it. */
-static uint64_t largest_part(const sw_graph *graph, uint32_t constant, sw_dtype activation) {
-    const sw_tensor *t = graph->tensors[constant];
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < graph->n_ops; i++) {
-        const sw_op *op = &graph->ops[i];
-        const bool takes = op->channels.end != 0 && op->inputs[1] == constant;
-        if (takes && op->channels.end - op->channels.begin > most)
-            most = op->channels.end - op->channels.begin;
-    }
-    if (most == 0) return stored(t, activation);
-    sw_tensor part;
-    sw_weight view;
-    sw_constant_rows(t, 0, most, &part, &view);
-    return stored(&part, activation);
-}
-
 /* The shard's context: constants of its first graph, and what other graphs add to that. Graphs of one decoder
  * meet their constants in the same order. */
 static sw_code plan_shard(sw_memory_plan *p, const sw_decoder *decoder, uint32_t shard, sw_error *err) {
@@ -106,9 +84,8 @@ static sw_code plan_shard(sw_memory_plan *p, const sw_decoder *decoder, uint32_t
             own += bytes.shared + bytes.per_graph;
             bool there = p->weight_sharing && kind > 0 && next_constant(first, &in_first) == t;
             s->weight_bytes += bytes.per_graph + (there ? 0 : bytes.shared);
-            const uint64_t largest = largest_part(graph, at - 1, activation);
-            if (largest > s->largest_weight_bytes)
-                s->largest_weight_bytes = largest, s->largest_weight = t->name;
+            if (bytes.shared + bytes.per_graph > s->largest_weight_bytes)
+                s->largest_weight_bytes = bytes.shared + bytes.per_graph, s->largest_weight = t->name;
         }
         bool failed = work == NULL || apart == NULL;
         free(work), free(apart);

@@ -27,7 +27,7 @@ typedef struct sw_plan_shard {
     uint64_t weight_bytes;  /* of its context: each constant once where graphs share, else once a graph; what
                                a device maps as one buffer */
     uint64_t context_bytes; /* the binary, estimated */
-    uint64_t largest_weight_bytes; /* of a head in pieces, a piece's */
+    uint64_t largest_weight_bytes; /* a head in pieces as one */
     const char *largest_weight;
 } sw_plan_shard;
 
