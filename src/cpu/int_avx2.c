@@ -18,10 +18,13 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
+/* The sums stay in the registers where they are: gcc 12 renames them each round, runs out of registers, and
+ * the tile loop takes 1.8 times as long. */
+#define KEEP(a, b) __asm__("" : "+x"(a), "+x"(b))
+
 enum {
     DOT_BLOCK = 255 * 16 / 64 * 64, /* terms: 16 a step */
     TILE_BLOCK = 255 * 4,           /* 4 a step */
-    NIBBLE_BLOCK = 254 * 4,         /* 8 a step */
     TILE_ROWS = 4,
 };
 
@@ -245,6 +248,7 @@ INLINE void tile_columns(const size_t rows, const size_t cols, const uint8_t *x,
                 __m256i *sum = sums[r * cols + c];
                 sum[0] = _mm256_add_epi32(sum[0], _mm256_madd_epi16(v, w0));
                 sum[1] = _mm256_add_epi32(sum[1], _mm256_madd_epi16(v, w1));
+                KEEP(sum[0], sum[1]);
             }
         }
 }
@@ -295,44 +299,78 @@ INLINE void split_nibbles(const uint8_t *nibbles, __m256i out[2]) {
     out[1] = _mm256_sub_epi8(_mm256_and_si256(_mm256_srli_epi16(both, 4), low), eight);
 }
 
-/* Terms [begin, end) of 8 columns of nibbles. */
-INLINE void nibble_terms(const uint8_t *x, size_t begin, size_t end, const uint8_t *nibbles,
-                         __m256i sums[2]) {
-    sums[0] = sums[1] = _mm256_setzero_si256();
-    for (size_t t = begin; t < end; t += 8) {
-        __m256i w[2];
-        split_nibbles(nibbles + t / 2 * SW_INT_COLS, w);
+/* Four terms of x of 16 bits, as load_x has them, in each 4 bytes: their low bytes, or their high ones back
+ * without the flip of the top bit. */
+INLINE __m256i low_bytes(__m256i four) {
+    return _mm256_shuffle_epi8(four, _mm256_set1_epi32(0x06040200));
+}
+INLINE __m256i high_bytes(__m256i four) {
+    return _mm256_xor_si256(_mm256_shuffle_epi8(four, _mm256_set1_epi32(0x07050301)),
+                            _mm256_set1_epi8((char)0x80));
+}
+
+/* `terms` <= 32 terms of 16 columns and n_p planes of x. Here maddubs can do: eight sums of two products of a
+ * u8 and -8..7 stay within int16, 255 * 8 * 2 * 8 = 32640. */
+INLINE void nibble_terms(const size_t n_p, const uint8_t *x, size_t terms, const uint8_t *nibbles,
+                         __m256i out[2][2]) {
+    __m256i sums[2][2];
+    UNROLL for (size_t p = 0; p < n_p; p++) sums[p][0] = sums[p][1] = _mm256_setzero_si256();
+    for (size_t t = 0; t < terms; t += 8, x += 16, nibbles += 4 * SW_INT_COLS) {
+        __m256i planes[2][2];
         UNROLL for (size_t q = 0; q < 2; q++) {
-            const __m256i v = quad(x + 2 * t + 8 * q);
-            const __m256i w0 = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(w[q])),
-                          w1 = _mm256_cvtepi8_epi16(_mm256_extracti128_si256(w[q], 1));
-            sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(v, w0));
-            sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(v, w1));
+            const __m256i four = quad(x + 8 * q);
+            planes[n_p - 1][q] = low_bytes(four);
+            if (n_p == 2) planes[0][q] = high_bytes(four);
+        }
+        UNROLL for (size_t h = 0; h < 2; h++) {
+            __m256i w[2];
+            split_nibbles(nibbles + 32 * h, w);
+            UNROLL for (size_t p = 0; p < n_p; p++) sums[p][h] =
+                _mm256_add_epi16(sums[p][h], _mm256_add_epi16(_mm256_maddubs_epi16(planes[p][0], w[0]),
+                                                              _mm256_maddubs_epi16(planes[p][1], w[1])));
+        }
+    }
+    UNROLL for (size_t p = 0; p < n_p; p++) {
+        UNROLL for (size_t h = 0; h < 2; h++) out[p][h] = _mm256_madd_epi16(sums[p][h], _mm256_set1_epi16(1));
+    }
+}
+
+INLINE void nibble_planes(const size_t n_p, const uint8_t *x, size_t k, size_t block, const uint8_t *nibbles,
+                          int32_t *out) {
+    /* As long as int16 sums can be, within a block. */
+    const size_t run = block % 32 == 0 ? 32 : block % 16 == 0 ? 16 : 8;
+    for (size_t c = 0; c < SW_INT_COLS; c += 16) {
+        __m256i sums[2][2];
+        UNROLL for (size_t p = 0; p < n_p; p++) sums[p][0] = sums[p][1] = _mm256_setzero_si256();
+        for (size_t t = 0; t < k; t += run) {
+            __m256i part[2][2];
+            nibble_terms(n_p, x + 2 * t, k - t < run ? k - t : run, nibbles + sw_nibbles_at(t, block) + 4 * c,
+                         part);
+            const uint8_t *steps = block > 0 ? nibbles + sw_nibble_steps_at(t / block, block) + c : NULL;
+            UNROLL for (size_t h = 0; h < 2; h++) {
+                if (block > 0) {
+                    const __m256i factor =
+                        _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(steps + 8 * h)));
+                    UNROLL for (size_t p = 0; p < n_p; p++) part[p][h] =
+                        _mm256_mullo_epi32(part[p][h], factor);
+                }
+                UNROLL for (size_t p = 0; p < n_p; p++) sums[p][h] = _mm256_add_epi32(sums[p][h], part[p][h]);
+            }
+        }
+        UNROLL for (size_t h = 0; h < 2; h++) {
+            __m256i s = sums[0][h];
+            if (n_p == 2) s = _mm256_add_epi32(s, _mm256_srai_epi32(sums[1][h], 8));
+            _mm256_storeu_si256((__m256i *)(void *)(out + c + 8 * h), s);
         }
     }
 }
 
-/* Sums of a block times the columns' steps. */
-INLINE void multiply_sums(const uint8_t *steps, __m256i sums[2]) {
-    const __m256i of8 = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)steps));
-    const __m256i s0 = _mm256_permutevar8x32_epi32(of8, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
-    const __m256i s1 = _mm256_permutevar8x32_epi32(of8, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
-    sums[0] = _mm256_mullo_epi32(sums[0], s0), sums[1] = _mm256_mullo_epi32(sums[1], s1);
-}
-
-static void tile_nibbles(const void *x, bool wide, size_t k, const uint8_t *nibbles, size_t block,
-                         const uint8_t *steps, const int32_t *w_sums, int32_t *out) {
-    const size_t terms = block > 0 ? block : NIBBLE_BLOCK;
-    for (size_t c = 0; c < SW_INT_COLS; c += 8) {
-        __m256i totals[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-        for (size_t t = 0; t < k; t += terms) {
-            __m256i sums[2];
-            nibble_terms(x, t, k - t < terms ? k : t + terms, nibbles + 4 * c, sums);
-            if (block > 0) multiply_sums(steps + t / block * SW_INT_COLS + c, sums);
-            add_wide(sums, totals);
-        }
-        finish_columns(totals, wide, w_sums + c, out + c);
-    }
+static void tile_nibbles(const void *x, bool wide, size_t k, size_t block, const uint8_t *nibbles,
+                         int32_t *out) {
+    if (wide)
+        nibble_planes(2, x, k, block, nibbles, out);
+    else
+        nibble_planes(1, x, k, block, nibbles, out);
 }
 
 /* 32 values of s8 times 8 steps of 32 bits, one for four values. */
@@ -346,20 +384,22 @@ INLINE __m256i multiply_values(__m256i values, __m256i of8) {
     return _mm256_packs_epi16(a, b);
 }
 
-static void unpack_nibbles(size_t k, const uint8_t *nibbles, size_t block, const uint8_t *steps,
-                           int8_t *panel) {
-    for (size_t t = 0; t < k; t += 8, nibbles += 4 * SW_INT_COLS, panel += 8 * SW_INT_COLS)
+static void unpack_nibbles(size_t k, size_t block, const uint8_t *nibbles, int8_t *panel) {
+    for (size_t t = 0; t < k; t += 8, panel += 8 * SW_INT_COLS) {
+        const uint8_t *from = nibbles + sw_nibbles_at(t, block);
+        const uint8_t *steps = block > 0 ? nibbles + sw_nibble_steps_at(t / block, block) : NULL;
         UNROLL for (size_t c = 0; c < SW_INT_COLS; c += 8) {
             __m256i w[2];
-            split_nibbles(nibbles + 4 * c, w);
+            split_nibbles(from + 4 * c, w);
             if (block > 0) {
-                const uint8_t *at = steps + t / block * SW_INT_COLS + c;
-                const __m256i of8 = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)at));
+                const __m256i of8 =
+                    _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(steps + c)));
                 w[0] = multiply_values(w[0], of8), w[1] = multiply_values(w[1], of8);
             }
             _mm256_store_si256((__m256i *)(void *)(panel + 4 * c), w[0]);
             if (t + 4 < k) _mm256_store_si256((__m256i *)(void *)(panel + 4 * (SW_INT_COLS + c)), w[1]);
         }
+    }
 }
 
 INLINE __m128i round_half(__m128i sums, __m128 half, __m128 step, __m256d offset, __m256d max) {

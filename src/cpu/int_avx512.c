@@ -217,14 +217,12 @@ static void tile(size_t rows, const void *x, bool wide, size_t k, const int8_t *
     }
 }
 
-/* Terms [begin, end) of a panel of nibbles and n_p planes of x, added to sums. */
-INLINE void nibble_terms(const size_t n_p, const uint8_t *x, size_t step, size_t begin, size_t end,
+/* `terms` terms of a panel of nibbles and of n_p planes of x, added to sums. */
+INLINE void nibble_terms(const size_t n_p, const uint8_t *x, size_t step, size_t terms,
                          const uint8_t *nibbles, __m512i sums[2][2]) {
     const __m512i low = _mm512_set1_epi8(15), eight = _mm512_set1_epi8(8);
-    for (size_t t = begin; t < end; t += 8) {
-        const uint8_t *at = nibbles + t / 2 * SW_INT_COLS;
-        UNROLL for (size_t h = 0; h < 2; h++) {
-            const __m512i both = _mm512_load_si512(at + 64 * h);
+    for (size_t t = 0; t < terms; t += 8, nibbles += 4 * SW_INT_COLS) UNROLL for (size_t h = 0; h < 2; h++) {
+            const __m512i both = _mm512_load_si512(nibbles + 64 * h);
             const __m512i a = _mm512_sub_epi8(_mm512_and_si512(both, low), eight);
             const __m512i b = _mm512_sub_epi8(_mm512_and_si512(_mm512_srli_epi16(both, 4), low), eight);
             UNROLL for (size_t p = 0; p < n_p; p++) {
@@ -232,19 +230,19 @@ INLINE void nibble_terms(const size_t n_p, const uint8_t *x, size_t step, size_t
                 sums[p][h] = _mm512_dpbusd_epi32(sums[p][h], quad(x + p * step + t + 4), b);
             }
         }
-    }
 }
 
-INLINE void nibble_planes(const size_t n_p, const uint8_t *x, size_t k, const uint8_t *nibbles, size_t block,
-                          const uint8_t *steps, int32_t *out) {
+INLINE void nibble_planes(const size_t n_p, const uint8_t *x, size_t k, size_t block, const uint8_t *nibbles,
+                          int32_t *out) {
     const size_t step = plane_bytes(k);
     __m512i sums[2][2];
     UNROLL for (size_t p = 0; p < n_p; p++) sums[p][0] = sums[p][1] = _mm512_setzero_si512();
-    if (block == 0) nibble_terms(n_p, x, step, 0, k, nibbles, sums);
-    for (size_t t = 0; block > 0 && t < k; t += block, steps += SW_INT_COLS) {
+    if (block == 0) nibble_terms(n_p, x, step, k, nibbles, sums);
+    for (size_t t = 0; block > 0 && t < k; t += block) {
+        const uint8_t *steps = nibbles + sw_nibble_steps_at(t / block, block);
         __m512i part[2][2];
         UNROLL for (size_t p = 0; p < n_p; p++) part[p][0] = part[p][1] = _mm512_setzero_si512();
-        nibble_terms(n_p, x, step, t, t + block, nibbles, part);
+        nibble_terms(n_p, x + t, step, block, nibbles + sw_nibbles_at(t, block), part);
         UNROLL for (size_t h = 0; h < 2; h++) {
             const __m512i factor =
                 _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(steps + 16 * h)));
@@ -259,18 +257,16 @@ INLINE void nibble_planes(const size_t n_p, const uint8_t *x, size_t k, const ui
     }
 }
 
-static void tile_nibbles(const void *x, bool wide, size_t k, const uint8_t *nibbles, size_t block,
-                         const uint8_t *steps, const int32_t *w_sums, int32_t *out) {
-    (void)w_sums;
+static void tile_nibbles(const void *x, bool wide, size_t k, size_t block, const uint8_t *nibbles,
+                         int32_t *out) {
     if (wide)
-        nibble_planes(2, x, k, nibbles, block, steps, out);
+        nibble_planes(2, x, k, block, nibbles, out);
     else
-        nibble_planes(1, x, k, nibbles, block, steps, out);
+        nibble_planes(1, x, k, block, nibbles, out);
 }
 
-static void unpack_nibbles(size_t k, const uint8_t *nibbles, size_t block, const uint8_t *steps,
-                           int8_t *panel) {
-    sw_int_avx2.unpack_nibbles(k, nibbles, block, steps, panel);
+static void unpack_nibbles(size_t k, size_t block, const uint8_t *nibbles, int8_t *panel) {
+    sw_int_avx2.unpack_nibbles(k, block, nibbles, panel);
 }
 
 INLINE __m256i round_half(__m256i sums, __m256 half, __m256 step, __m512d offset, __m512d max) {

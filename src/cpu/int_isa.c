@@ -5,25 +5,28 @@
 
 #include <string.h>
 
-void sw_nibbles_pack(size_t k, const int8_t *panel, uint8_t *out) {
-    enum { QUAD = 4 * SW_INT_COLS };
+enum { QUAD = 4 * SW_INT_COLS };
+
+void sw_nibbles_pack(size_t k, size_t block, const int8_t *panel, const uint8_t *steps, uint8_t *out) {
     static const int8_t zeros[QUAD];
-    for (size_t t = 0; t < k; t += 8, panel += 2 * QUAD, out += QUAD) {
+    for (size_t t = 0; t < k; t += 8, panel += 2 * QUAD) {
         const int8_t *high = t + 4 < k ? panel + QUAD : zeros;
+        uint8_t *to = out + sw_nibbles_at(t, block);
         for (size_t i = 0; i < QUAD; i++)
-            out[i] = (uint8_t)(((uint8_t)(panel[i] + 8) & 15) | (uint8_t)((uint8_t)(high[i] + 8) << 4));
+            to[i] = (uint8_t)(((uint8_t)(panel[i] + 8) & 15) | (uint8_t)((uint8_t)(high[i] + 8) << 4));
     }
+    for (size_t b = 0; block > 0 && b < k / block; b++)
+        memcpy(out + sw_nibble_steps_at(b, block), steps + b * SW_INT_COLS, SW_INT_COLS);
 }
 
-static void unpack_nibbles(size_t k, const uint8_t *nibbles, size_t block, const uint8_t *steps,
-                           int8_t *panel) {
-    enum { QUAD = 4 * SW_INT_COLS };
-    for (size_t t = 0; t < k; t += 8, nibbles += QUAD, panel += 2 * QUAD) {
-        const uint8_t *step = block > 0 ? steps + t / block * SW_INT_COLS : NULL;
+static void unpack_nibbles(size_t k, size_t block, const uint8_t *nibbles, int8_t *panel) {
+    for (size_t t = 0; t < k; t += 8, panel += 2 * QUAD) {
+        const uint8_t *step = block > 0 ? nibbles + sw_nibble_steps_at(t / block, block) : NULL;
+        const uint8_t *from = nibbles + sw_nibbles_at(t, block);
         const size_t quads = t + 4 < k ? 2 : 1;
         for (size_t q = 0; q < quads; q++)
             for (size_t i = 0; i < QUAD; i++) {
-                const int v = (q == 0 ? nibbles[i] & 15 : nibbles[i] >> 4) - 8;
+                const int v = (q == 0 ? from[i] & 15 : from[i] >> 4) - 8;
                 panel[q * QUAD + i] = (int8_t)(step != NULL ? v * step[i / 4] : v);
             }
     }
@@ -88,15 +91,14 @@ static void tile(size_t rows, const void *x, bool wide, size_t k, const int8_t *
     }
 }
 
-static void tile_nibbles(const void *x, bool wide, size_t k, const uint8_t *nibbles, size_t block,
-                         const uint8_t *steps, const int32_t *w_sums, int32_t *out) {
-    (void)w_sums;
+static void tile_nibbles(const void *x, bool wide, size_t k, size_t block, const uint8_t *nibbles,
+                         int32_t *out) {
     const uint16_t *row = x;
     for (size_t c = 0; c < SW_INT_COLS; c++) {
         int64_t sum = 0;
         for (size_t t = 0; t < k; t++) {
-            const int byte = nibbles[(t / 8 * SW_INT_COLS + c) * 4 + t % 4];
-            const int step = block > 0 ? steps[t / block * SW_INT_COLS + c] : 1;
+            const int byte = nibbles[sw_nibbles_at(t, block) + 4 * c + t % 4];
+            const int step = block > 0 ? nibbles[sw_nibble_steps_at(t / block, block) + c] : 1;
             sum += (int64_t)row[t] * ((t % 8 < 4 ? byte & 15 : byte >> 4) - 8) * step;
         }
         out[c] = sum_of(sum, wide);

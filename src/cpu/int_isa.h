@@ -59,12 +59,11 @@ typedef struct sw_int_isa {
 
     /* One row of x and a panel of nibbles: out[c], as of the unpacked panel. NULL in a variant that has no
      * loop for it. */
-    void (*tile_nibbles)(const void *x, bool wide, size_t k, const uint8_t *nibbles, size_t block,
-                         const uint8_t *steps, const int32_t *w_sums, int32_t *out);
+    void (*tile_nibbles)(const void *x, bool wide, size_t k, size_t block, const uint8_t *nibbles,
+                         int32_t *out);
 
     /* Nibbles as a panel of bytes, times their steps. */
-    void (*unpack_nibbles)(size_t k, const uint8_t *nibbles, size_t block, const uint8_t *steps,
-                           int8_t *panel);
+    void (*unpack_nibbles)(size_t k, size_t block, const uint8_t *nibbles, int8_t *panel);
 
     /* y of n sums, each of the next channel, as u16 if wide, else u8. */
     void (*requantize)(size_t n, const int32_t *sums, sw_int_scaling scaling, bool wide, int32_t offset,
@@ -82,12 +81,25 @@ static inline size_t sw_int_panel_bytes(size_t k) {
 }
 
 /* A panel of values of -8..7, [k / 8, rounded up][SW_INT_COLS][4]: byte [g][c][i] has term 8 g + i, plus 8,
- * in its low half and term 8 g + 4 + i in its high half. steps [k / block][SW_INT_COLS]: blocks of terms have
- * a factor of 1 to 16 a column, such that products fit s8; block 0 and NULL for none. */
-static inline size_t sw_nibbles_bytes(size_t k) {
-    return (k + 7) / 8 * 4 * SW_INT_COLS;
+ * in its low half and term 8 g + 4 + i in its high half. Blocks of terms may have a factor of 1 to 16 a
+ * column, such that products fit s8; block 0 for none. Two blocks' steps stand before their nibbles, so that
+ * a panel is read in memory's order:
+ *
+ *   [steps of block 0: SW_INT_COLS][steps of block 1][nibbles of block 0][nibbles of block 1][steps of block
+ * 2]... */
+static inline size_t sw_nibbles_at(size_t t, size_t block) {
+    const size_t steps = block > 0 ? (t / block / 2 + 1) * 2 * SW_INT_COLS : 0;
+    return steps + t / 8 * 4 * SW_INT_COLS;
 }
-void sw_nibbles_pack(size_t k, const int8_t *panel, uint8_t *out);
+static inline size_t sw_nibble_steps_at(size_t b, size_t block) {
+    return b / 2 * (2 + block) * SW_INT_COLS + b % 2 * SW_INT_COLS;
+}
+static inline size_t sw_nibbles_bytes(size_t k, size_t block) {
+    const size_t steps = block > 0 ? (k / block + 1) / 2 * 2 * SW_INT_COLS : 0;
+    return steps + (k + 7) / 8 * 4 * SW_INT_COLS;
+}
+/* steps [k / block][SW_INT_COLS], NULL for block 0. */
+void sw_nibbles_pack(size_t k, size_t block, const int8_t *panel, const uint8_t *steps, uint8_t *out);
 
 /* True for blocks that panels of nibbles can have. */
 static inline bool sw_nibbles_fit(size_t block) {

@@ -208,9 +208,8 @@ static void tile(size_t rows, const void *x, bool wide, size_t k, const int8_t *
         }
 }
 
-static void unpack_nibbles(size_t k, const uint8_t *nibbles, size_t block, const uint8_t *steps,
-                           int8_t *panel) {
-    sw_int_scalar.unpack_nibbles(k, nibbles, block, steps, panel);
+static void unpack_nibbles(size_t k, size_t block, const uint8_t *nibbles, int8_t *panel) {
+    sw_int_scalar.unpack_nibbles(k, block, nibbles, panel);
 }
 
 INLINE int32x2_t round_pair(int32x2_t sums, float32x2_t half, float32x2_t step, float64x2_t offset,

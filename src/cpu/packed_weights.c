@@ -14,8 +14,8 @@ typedef struct packing {
     sw_packed_weights *packed;
     int32_t *sums;
     uint8_t *tiles;
-    char *scratch; /* a worker's: [products: tile of s8 rows][panel] */
-    size_t products_bytes, worker_bytes;
+    char *scratch; /* a worker's: [products: tile of s8 rows][panel][steps] */
+    size_t products_bytes, panel_bytes, worker_bytes;
 } packing;
 
 static bool is_blockwise(const sw_tensor *w) {
@@ -52,11 +52,12 @@ static void pack_tile(void *context, size_t worker, size_t tile) {
         return;
     }
     p->isa->pack_rows(n, in, rows, in, 0, panel);
-    sw_nibbles_pack(in, panel, out);
-    for (size_t c = 0; packed->block > 0 && c < n; c++)
-        for (size_t b = 0; b < in / packed->block; b++)
-            out[sw_nibbles_bytes(in) + b * SW_INT_COLS + c] =
-                w->block_steps[(c0 + c) * (in / packed->block) + b];
+    const size_t blocks = packed->block > 0 ? in / packed->block : 0;
+    uint8_t *steps = (uint8_t *)panel + p->panel_bytes;
+    for (size_t b = 0; b < blocks; b++)
+        for (size_t c = 0; c < SW_INT_COLS; c++)
+            steps[b * SW_INT_COLS + c] = c < n ? w->block_steps[(c0 + c) * blocks + b] : 1;
+    sw_nibbles_pack(in, packed->block, panel, steps, out);
 }
 
 static size_t align64(size_t bytes) {
@@ -91,8 +92,7 @@ sw_code sw_packed_weights_get(sw_packed_weights *out, const sw_op_call *call, sw
                                .n_tiles = ((size_t)w->dims[0] + SW_INT_COLS - 1) / SW_INT_COLS,
                                .nibbles = w->form.four_bit && (!blockwise || blocks_fit),
                                .block = blockwise && blocks_fit ? w->form.block : 0};
-    const size_t steps = out->block > 0 ? in / out->block * SW_INT_COLS : 0;
-    out->tile_bytes = align64(out->nibbles ? sw_nibbles_bytes(in) + steps : sw_int_panel_bytes(in));
+    out->tile_bytes = align64(out->nibbles ? sw_nibbles_bytes(in, out->block) : sw_int_panel_bytes(in));
 
     weights_key key;
     memset(&key, 0, sizeof key);
@@ -102,7 +102,9 @@ sw_code sw_packed_weights_get(sw_packed_weights *out, const sw_op_call *call, sw
     sw_arena work = SW_ARENA_EMPTY;
     packing p = {.call = call, .isa = sw_int_best(), .packed = out};
     p.products_bytes = blockwise ? align64(SW_INT_COLS * in) : 0;
-    p.worker_bytes = p.products_bytes + (out->nibbles ? align64(sw_int_panel_bytes(in)) : 0);
+    p.panel_bytes = out->nibbles ? align64(sw_int_panel_bytes(in)) : 0;
+    p.worker_bytes = p.products_bytes + p.panel_bytes;
+    if (out->block > 0) p.worker_bytes += align64(in / out->block * SW_INT_COLS);
     p.scratch = sw_arena_array(&work, sw_pool_threads(call->pool), p.worker_bytes);
     const void *memory = NULL;
     sw_code code = SW_OK;
@@ -116,13 +118,9 @@ sw_code sw_packed_weights_get(sw_packed_weights *out, const sw_op_call *call, sw
     return SW_OK;
 }
 
-const uint8_t *sw_packed_steps(const sw_packed_weights *w, size_t t) {
-    return w->block > 0 ? w->tiles + t * w->tile_bytes + sw_nibbles_bytes(w->in) : NULL;
-}
-
 const int8_t *sw_packed_panel(const sw_packed_weights *w, size_t t, int8_t *panel) {
     const uint8_t *tile = w->tiles + t * w->tile_bytes;
     if (!w->nibbles) return (const int8_t *)tile;
-    sw_int_best()->unpack_nibbles(w->in, tile, w->block, sw_packed_steps(w, t), panel);
+    sw_int_best()->unpack_nibbles(w->in, w->block, tile, panel);
     return panel;
 }

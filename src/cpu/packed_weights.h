@@ -1,8 +1,7 @@
 /* packed_weights.h: the s8 matrix of a FullyConnected in the order in which the inner loops read it, once for
  * all graphs that have it.
  *
- *   [tile: 32 channels][tile]...   a tile: [panel of bytes], see sw_int_panel_bytes, or for 4-bit weights
- *                                  [panel of nibbles][steps, where blockwise: in / block x 32 bytes]
+ *   [tile: 32 channels][tile]...   a tile: a panel of bytes, or for 4-bit weights of nibbles (cpu/int_isa.h)
  *
  * So a thread that takes tile after tile reads memory in its order, whatever the number of rows of x. */
 #ifndef SW_CPU_PACKED_WEIGHTS_H
@@ -12,7 +11,7 @@
 
 typedef struct sw_packed_weights {
     size_t in, out, n_tiles, tile_bytes;
-    bool nibbles;         /* tiles are sw_nibbles_bytes(in) and what steps take */
+    bool nibbles;         /* what tiles are panels of */
     size_t block;         /* of nibbles with steps; else 0 */
     const int32_t *sums;  /* [n_tiles * SW_INT_COLS] of each channel's weights, times their steps */
     const uint8_t *tiles; /* aligned to 64 bytes */
@@ -25,8 +24,5 @@ sw_code sw_packed_weights_get(sw_packed_weights *out, const sw_op_call *call, sw
 
 /* Tile `t` as bytes: in place, or unpacked to `panel` (sw_int_panel_bytes, aligned to 64). */
 const int8_t *sw_packed_panel(const sw_packed_weights *w, size_t t, int8_t *panel);
-
-/* Tile `t`'s steps, NULL for none. */
-const uint8_t *sw_packed_steps(const sw_packed_weights *w, size_t t);
 
 #endif

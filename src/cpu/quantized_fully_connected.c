@@ -136,8 +136,7 @@ static void run_tile(const sw_op_call *call, size_t tile, int8_t *panel_scratch)
     for (size_t part = 0; part < parts; part++) { /* of equal height, as far as that goes */
         const size_t r0 = all * part / parts, rows = all * (part + 1) / parts - r0;
         if (as_nibbles)
-            isa->tile_nibbles(x, wide, in, p->w.tiles + tile * p->w.tile_bytes, p->w.block,
-                              sw_packed_steps(&p->w, tile), w_sums, sums);
+            isa->tile_nibbles(x, wide, in, p->w.block, p->w.tiles + tile * p->w.tile_bytes, sums);
         else
             isa->tile(rows, x + r0 * sw_int_x_bytes(in), wide, in, panel, w_sums, sums);
         for (size_t r = 0; r < rows; r++)

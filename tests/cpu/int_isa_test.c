@@ -117,11 +117,10 @@ static void check_nibbles(const sw_int_isa *isa, size_t n_w, size_t k, size_t bl
                           content c) {
     problem p = draw_problem(1, n_w, k, wide, 0, c, true);
     const size_t blocks = block_terms > 0 ? k / block_terms : 0;
-    uint8_t *steps = calloc(blocks + 1, SW_INT_COLS), *nibbles = block(sw_nibbles_bytes(k));
+    uint8_t *steps = calloc(blocks + 1, SW_INT_COLS), *nibbles = block(sw_nibbles_bytes(k, block_terms));
     int8_t *panel = block(sw_int_panel_bytes(k)), *unpacked = block(sw_int_panel_bytes(k));
     assert_non_null(steps);
     sw_int_scalar.pack_rows(n_w, k, p.w, k, 0, panel);
-    sw_nibbles_pack(k, panel, nibbles);
     for (size_t j = 0; j < n_w; j++)
         for (size_t b = 0; b < blocks; b++) {
             const uint8_t step = c == RANDOM ? (uint8_t)(1 + draw() % 16) : 16;
@@ -129,21 +128,22 @@ static void check_nibbles(const sw_int_isa *isa, size_t n_w, size_t k, size_t bl
             for (size_t t = b * block_terms; t < (b + 1) * block_terms; t++)
                 p.w[j * k + t] = (int8_t)(p.w[j * k + t] * step);
         }
+    sw_nibbles_pack(k, block_terms, panel, steps, nibbles);
     void *x = loaded_x(isa, &p);
-    int32_t *sums = sums_of_w(isa, &p), out[SW_INT_COLS];
+    int32_t out[SW_INT_COLS];
     if (isa->tile_nibbles != NULL) {
-        isa->tile_nibbles(x, wide, k, nibbles, block_terms, steps, sums, out);
+        isa->tile_nibbles(x, wide, k, block_terms, nibbles, out);
         expect(isa, block_terms > 0 ? "tile of nibbles with steps" : "tile of nibbles", &p, out, SW_INT_COLS);
     }
     memset(unpacked, 0x5a, sw_int_panel_bytes(k));
-    isa->unpack_nibbles(k, nibbles, block_terms, steps, unpacked);
+    isa->unpack_nibbles(k, block_terms, nibbles, unpacked);
     sw_int_scalar.pack_rows(n_w, k, p.w, k, 0, panel);
     for (size_t j = 0; j < n_w; j++)
         for (size_t t = 0; t < k; t++) {
             const size_t at = t / 4 * 4 * SW_INT_COLS + 4 * j + t % 4;
             assert_int_equal(unpacked[at], panel[at]);
         }
-    free(p.x), free(p.w), free(x), free(sums), free(steps), free(nibbles), free(panel), free(unpacked);
+    free(p.x), free(p.w), free(x), free(steps), free(nibbles), free(panel), free(unpacked);
 }
 
 /* Panels from rows, and from columns of the transposed matrix. */
@@ -212,7 +212,8 @@ static void tiles(const sw_int_isa *isa) {
 
 static void nibble_panels(const sw_int_isa *isa) {
     static const size_t widths[] = {1, 31, 32};
-    static const size_t blocks[][2] = {{8, 8}, {32, 64}, {32, 1536}, {64, 4096}, {512, 2048}, {504, 4032}};
+    static const size_t blocks[][2] = {{8, 8},    {16, 48},   {32, 64},    {32, 1536},
+                                       {40, 120}, {64, 4096}, {512, 1536}, {504, 4032}};
     for (size_t w = 0; w < 3; w++)
         for (content c = RANDOM; c <= ZERO; c++)
             for (int wide = 0; wide <= 1; wide++) {
