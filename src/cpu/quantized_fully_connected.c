@@ -8,11 +8,17 @@
 #include "cpu/requantize.h"
 #include "cpu/tasks.h"
 
+/* Of a tile's channels, see cpu/int_isa.h, sw_int_scaling; side by side, as they are read together. */
+typedef struct tile_scaling {
+    _Alignas(64) float step[SW_INT_COLS];
+    float half[SW_INT_COLS];
+    int32_t shift[SW_INT_COLS], share[SW_INT_COLS];
+} tile_scaling;
+
 typedef struct prepared {
     const sw_int_isa *isa;
     sw_packed_weights w;
-    float *step, *half;     /* [out]: cpu/int_isa.h, sw_int_scaling */
-    int32_t *shift, *share; /* [out] */
+    tile_scaling *scaling; /* [tiles] */
 } prepared;
 
 static bool linear_matches(const sw_op_call *call, sw_scales scales) {
@@ -71,9 +77,11 @@ static void set_scaling(void *context, size_t begin, size_t end) {
         const float part = w->channel_scales != NULL ? w->channel_scales[o] / j->largest : 1;
         const sw_requantizer r = sw_requantizer_of(whole * part, y->dtype);
         const int64_t share = (int64_t)p->w.sums[o] * x->encoding.offset;
-        p->step[o] = r.step, p->half[o] = r.half;
-        p->shift[o] = r.shift < 31 ? r.shift : 31; /* of an int32 no more is left by a longer one */
-        p->share[o] = (int32_t)(y->dtype == SW_U16 ? sw_wide_share(share) : share);
+        tile_scaling *t = &p->scaling[o / SW_INT_COLS];
+        const size_t c = o % SW_INT_COLS;
+        t->step[c] = r.step, t->half[c] = r.half;
+        t->shift[c] = r.shift < 31 ? r.shift : 31; /* of an int32 no more is left by a longer one */
+        t->share[c] = (int32_t)(y->dtype == SW_U16 ? sw_wide_share(share) : share);
     }
 }
 
@@ -88,13 +96,9 @@ sw_code sw_quantized_fully_connected_prepare(sw_op_call *call, sw_arena *arena, 
     prepared *p = sw_arena_alloc(arena, sizeof *p);
     if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     *p = (prepared){.isa = sw_int_best()};
-    p->step = sw_arena_array(arena, out, sizeof *p->step);
-    p->half = sw_arena_array(arena, out, sizeof *p->half);
-    p->shift = sw_arena_array(arena, out, sizeof *p->shift);
-    p->share = sw_arena_array(arena, out, sizeof *p->share);
-    if (p->step == NULL || p->half == NULL || p->shift == NULL || p->share == NULL)
-        return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     SW_TRY(sw_packed_weights_get(&p->w, call, err));
+    p->scaling = sw_arena_array(arena, p->w.n_tiles, sizeof *p->scaling);
+    if (p->scaling == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     scaling_job j = {call, p, w->encoding.scale};
     for (size_t o = 0; w->channel_scales != NULL && o < out; o++)
         if (o == 0 || w->channel_scales[o] > j.largest) j.largest = w->channel_scales[o];
@@ -129,7 +133,10 @@ static void run_tile(const sw_op_call *call, size_t tile, int8_t *panel_scratch)
     const char *x = call->scratch;
     const int32_t *w_sums = p->w.sums + c0;
     int32_t sums[SW_INT_ROWS * SW_INT_COLS];
-    const sw_int_scaling scaling = {p->step + c0, p->half + c0, p->shift + c0, p->share + c0};
+    const tile_scaling *t = &p->scaling[tile];
+    const sw_int_scaling scaling = {t->step, t->half, t->shift, t->share};
+    for (size_t i = 0; i < sizeof *t; i += 64) /* they are read last, by then they are there */
+        __builtin_prefetch((const char *)t + i);
     const bool as_nibbles = p->w.nibbles && all == 1 && isa->tile_nibbles != NULL;
     const int8_t *panel = as_nibbles ? NULL : sw_packed_panel(&p->w, tile, panel_scratch);
     const size_t most = wide ? SW_INT_ROWS / 2 : SW_INT_ROWS, parts = (all + most - 1) / most;
