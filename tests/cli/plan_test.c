@@ -173,6 +173,19 @@ static void memory_of_a_compile(void **state) {
     assert_in_range(before, 1500000000, 2500000000); /* the compile of SmolLM2-135M takes 1.45 GB */
 }
 
+/* As an editor of another system saves it, in a folder with blanks in its name. */
+static void other_editors(void **state) {
+    (void)state;
+    static const char text[] = "{\r\n\"model_type\": \"llama\",\r\n" SHAPES "\r\n}\r\n";
+    char path[200];
+    snprintf(path, sizeof path, "%s/Program Files (x86)", folder);
+    assert_int_equal(mkdir(path, 0777), 0);
+    write_file("Program Files (x86)/config.json", text, sizeof text - 1);
+    json_t *plan = PLAN(path, "--quant", "8a8w");
+    assert_int_equal(number(plan, "least_shards"), 1);
+    json_decref(plan);
+}
+
 static void bandwidth(void **state) {
     (void)state;
     const char *path = config("bandwidth.json", "\"model_type\": \"llama\", " SHAPES);
@@ -274,8 +287,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(smollm2_by_hand),    cmocka_unit_test(too_large_for_a_context),
         cmocka_unit_test(a_bound_on_weights), cmocka_unit_test(memory_of_a_compile),
-        cmocka_unit_test(bandwidth),          cmocka_unit_test(wrong_configs),
-        cmocka_unit_test(very_large_models),  cmocka_unit_test(other_sources),
+        cmocka_unit_test(other_editors),      cmocka_unit_test(bandwidth),
+        cmocka_unit_test(wrong_configs),      cmocka_unit_test(very_large_models),
+        cmocka_unit_test(other_sources),
     };
     return cmocka_run_group_tests(tests, set_up, remove_folder);
 }

@@ -564,10 +564,11 @@ static void odd_paths(void **state) {
             ran_free(&r);
         }
 
-    static const char *const names[] = {"with space.gguf", "it's \"quoted\".gguf",
-                                        "two\nlines.gguf", "\xc3\xa4\xe6\xa8\xa1\xf0\x9f\x98\x80.gguf",
-                                        "$(id);&.gguf",    "-dash.gguf",
-                                        "%s%n.gguf",       "\xff\xfe.gguf"};
+    static const char *const names[] = {"with space.gguf",     "it's \"quoted\".gguf",
+                                        "two\nlines.gguf",     "\xc3\xa4\xe6\xa8\xa1\xf0\x9f\x98\x80.gguf",
+                                        "$(id);&.gguf",        "-dash.gguf",
+                                        "%s%n.gguf",           "\xff\xfe.gguf",
+                                        "C:\\back\\slash.gguf"};
     bytes b = {0};
     tiny_gguf_build(&b);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
