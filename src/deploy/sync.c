@@ -50,6 +50,12 @@ static sw_code check_path(const char *device_dir, sw_error *err) {
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--device_dir %s: wanted a folder of its own, such as /data/local/tmp/spillway",
                        device_dir);
+    if (strpbrk(device_dir, ":;") != NULL)
+        return SW_FAIL(
+            err, SW_INVALID_ARGUMENT,
+            "--device_dir %s: wanted a name without `:` and `;`, which part folders in LD_LIBRARY_PATH "
+            "and ADSP_LIBRARY_PATH",
+            device_dir);
     return SW_OK;
 }
 

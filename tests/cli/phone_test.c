@@ -200,7 +200,8 @@ static void clean_device(void **state) {
     refused(2, "other things",
             PHONE("--prompt", "a", ANDROID, "--clean_device", "--device_dir", "/data/local/tmp/photos"));
     assert_true(device_has("data/local/tmp/photos/cat.jpg"));
-    static const char *const bad[] = {"/", "/data", "data/x", "/data/../x", "//x", "/data/"};
+    static const char *const bad[] = {
+        "/data/local/tmp/a:b", "/data/local/tmp/a;b", "/", "/data", "data/x", "/data/../x", "//x", "/data/"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         refused(2, "--device_dir", PHONE("--prompt", "a", ANDROID, "--device_dir", bad[i]));
     r = PHONE("--prompt", "abc", ANDROID, "--device_dir", "/data/local/tmp/my 'own' $dir");
