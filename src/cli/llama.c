@@ -1,7 +1,10 @@
 /* llama.c: compile, then answer: ExecuTorch's llama.py in one command. */
+#include <string.h>
+
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/page.h"
+#include "soc/soc.h"
 
 /* With --report also a page about what was compiled. */
 static sw_code compile(const sw_options *options, sw_error *err) {
@@ -12,6 +15,20 @@ static sw_code compile(const sw_options *options, sw_error *err) {
     sw_code code = sw_page_write(options, &bundle, options->report, err);
     sw_bundle_close(&bundle);
     if (code == SW_OK) sw_log(SW_LOG_INFO, "report: %s", options->report);
+    return code;
+}
+
+/* -m beside a bundle that is compiled: the same SoC, or one of the two is a mistake. */
+static sw_code check_soc(const sw_options *options, sw_error *err) {
+    sw_bundle bundle;
+    const sw_soc *soc = sw_soc_find(options->soc);
+    SW_TRY(sw_bundle_open(&bundle, options->pre_gen_bundle, err));
+    const char *compiled_for = bundle.manifest.soc_name, *wanted = soc != NULL ? soc->name : options->soc;
+    sw_code code = SW_OK;
+    if (strcmp(wanted, compiled_for) != 0)
+        code = SW_FAIL(err, SW_INVALID_ARGUMENT, "-m %s, but %s was compiled for %s: wanted one of them",
+                       options->soc, options->pre_gen_bundle, compiled_for);
+    sw_bundle_close(&bundle);
     return code;
 }
 
@@ -30,6 +47,7 @@ sw_code sw_cmd_llama(const sw_options *options, sw_error *err) {
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--report: is of a compile; for a bundle, `spillway inspect %s --report %s`",
                        options->pre_gen_bundle, options->report);
+    if (options->pre_gen_bundle != NULL && options->soc != NULL) SW_TRY(check_soc(options, err));
     if (options->pre_gen_bundle != NULL) return sw_cli_answer(options, options->pre_gen_bundle, err);
     SW_TRY(sw_cli_check_trace(options, err)); /* before minutes of work */
     if (options->compile_only) return compile(options, err);

@@ -433,6 +433,15 @@ sw_code sw_options_parse(sw_options *options, int argc, char **argv, sw_error *e
     }
     options->run_on_given = options->run_on != NULL;
     if (!options->run_on_given) options->run_on = "cpu";
+    if (options->raw && (options->system_prompt != NULL || options->system_prompt_file != NULL))
+        return SW_FAIL(
+            err, SW_INVALID_ARGUMENT,
+            "--raw feeds prompts as they are, a system message needs the chat template: wanted one of them");
+    if (options->verbose && options->log_level != NULL && strcmp(options->log_level, "verbose") != 0)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--verbose and --log_level %s: wanted one of them",
+                       options->log_level);
+    if (options->json && options->dot != NULL)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "--json and --dot: wanted one of them");
     if (options->top_p <= 0) /* the list's ranges have both ends in them; here also what a float makes 0 */
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "--top_p: is 0, wanted a number above 0 and up to 1");
     if (!options->help && command->operand[0] != '\0' && options->operand == NULL)

@@ -147,6 +147,11 @@ static void options_that_say_two_things(void **state) {
         assert_non_null(strstr(r.err, "--kv_bits 16"));
         ran_free(&r);
     }
+    REFUSED(2, "-m SM8650, but ", "llama", "--pre_gen_bundle", bundle, "-m", "SM8650", "--prompt", "a");
+    REFUSED(2, "--raw feeds prompts as they are", "generate", bundle, "--prompt", "a", "--raw",
+            "--system_prompt", "b");
+    REFUSED(2, "--verbose and --log_level error", "inspect", bundle, "-v", "--log_level", "error");
+    REFUSED(2, "--json and --dot", "inspect", bundle, "--json", "--dot", "kv_forward");
     REFUSED(2, "--kv_bits: 12, wanted 8 or 16", "plan", gguf, "-m", "SM8750", "--quant", kv_recipe,
             "--kv_bits", "12");
     ran r = RUN("plan", gguf, "-m", "SM8750", "--max_seq_len", "128", "--quant", kv_recipe, "--kv_bits",
