@@ -6,7 +6,7 @@
 #include "cli/target.h"
 #include "cli/tiny_gguf.h"
 
-static char gguf[128];
+static char gguf[128], text[128];
 static spy_device spy;
 static sw_error err;
 
@@ -16,6 +16,11 @@ static int set_up(void **state) {
     tiny_gguf_build(&b);
     snprintf(gguf, sizeof gguf, "%s", write_file("tiny.gguf", b.data, b.size));
     free(b.data);
+    static char content[2500]; /* some windows of it */
+    FILE *f = fopen(SW_TEST_DATA "/persuasion_start.txt", "rb");
+    if (f == NULL || fread(content, 1, sizeof content, f) != sizeof content) return -1;
+    fclose(f);
+    snprintf(text, sizeof text, "%s", write_file("text.txt", content, sizeof content));
     return 0;
 }
 
@@ -26,10 +31,8 @@ static int set_up(void **state) {
 
 /* Calls of the device in a compile's steps up to the encodings of its graphs; *windows of the text. */
 static uint32_t passes(const char *mode, const char *types, size_t *windows, uint32_t *n_graphs) {
-    const char *words[] = {"spillway",     "compile",      "--model",
-                           gguf,           "-m",           "SM8750",
-                           "--model_mode", mode,           "--max_seq_len",
-                           "64",           "--calib_text", SW_TEST_DATA "/persuasion_start.txt",
+    const char *words[] = {"spillway",     "compile", "--model",       gguf, "-m",           "SM8750",
+                           "--model_mode", mode,      "--max_seq_len", "64", "--calib_text", text,
                            "--quant",      types};
     sw_options options;
     sw_arena arena = SW_ARENA_EMPTY;
@@ -70,8 +73,8 @@ static void each_window_once(void **state) {
         uint32_t calls = passes("kv", types[i], &windows, &n_graphs);
         assert_int_equal(n_graphs, 1);
         assert_true(windows >= 2);
-        if (i == 0) /* 8a8w looks for its channels' factors first, on a few of them */
-            assert_in_range(calls, windows, windows + windows / 4);
+        if (i == 0) /* 8a8w looks for its channels' factors first, on nine of them at most */
+            assert_in_range(calls, windows, 2 * windows);
         else
             assert_int_equal(calls, windows);
         assert_int_equal(passes("hybrid", types[i], &again, &n_graphs), calls);
