@@ -28,6 +28,7 @@ typedef struct binary_prepared {
     const sw_row_isa *isa;                               /* of dense rows; NULL: the rule needs 64 bits */
     sw_add_rule add_rule;
     sw_multiply_rule multiply_rule;
+    sw_multiply8_rule multiply8_rule;
 } binary_prepared;
 
 bool sw_quantized_binary_matches(const sw_op_call *call) {
@@ -119,6 +120,15 @@ static void set_loop_rules(const sw_op_call *call, binary_prepared *p) {
         p->add_rule = (sw_add_rule){(uint32_t)p->add_a, (uint32_t)p->add_b, (int32_t)p->add_constant,
                                     (int32_t)top,       p->add_cut,         p->add_shift};
         p->isa = sw_row_best();
+    } else if (p->form == MULTIPLY_U8) {
+        const int32_t za = call->in[0]->encoding.offset, zb = call->in[1]->encoding.offset;
+        for (int corner = 0; corner < 4; corner++) { /* where a product is greatest or least */
+            const int64_t a = za + (corner % 2) * top, b = zb + corner / 2 * top;
+            if (!fits_int32(a * b * p->multiplier + p->constant)) return;
+        }
+        p->multiply8_rule =
+            (sw_multiply8_rule){za, zb, (uint32_t)p->multiplier, (uint32_t)p->constant, p->shift};
+        p->isa = sw_row_best();
     } else if (p->form == MULTIPLY_U16) {
         const int32_t za = call->in[0]->encoding.offset, zb = call->in[1]->encoding.offset;
         for (int corner = 0; corner < 4; corner++) { /* where a product is greatest or least */
@@ -175,6 +185,8 @@ static void binary_row(const sw_op_call *call, size_t n, const void *qa, size_t 
     if (p->isa != NULL && sa == 1 && sb == 1) {
         if (p->form == MULTIPLY_U16)
             p->isa->multiply_u16(n, qa, qb, p->multiply_rule, out);
+        else if (p->form == MULTIPLY_U8)
+            p->isa->multiply_u8(n, qa, qb, p->multiply8_rule, out);
         else if (type == SW_U16)
             p->isa->add_u16(n, qa, qb, p->add_rule, out);
         else

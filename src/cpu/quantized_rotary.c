@@ -21,6 +21,7 @@ typedef struct rotary_prepared {
     int64_t low_share, high_share; /* of [a c - b s] and [b c + a s] */
     const sw_row_isa *isa;         /* NULL: the rule needs 64 bits */
     sw_rotary_rule rule;
+    sw_rotary8_rule rule8;
 } rotary_prepared;
 
 static bool product_fits_int32(sw_product p, int32_t oa, int32_t ob) {
@@ -50,6 +51,30 @@ static void set_rotary_rule(const sw_op_call *call, rotary_prepared *p) {
     p->isa = sw_row_best();
 }
 
+static bool rule8_of(sw_product8 p, int32_t oa, int32_t ob, sw_product8_rule *out) {
+    const int64_t constant = (1 << 14) - p.centre;
+    for (int corner = 0; corner < 4; corner++) {
+        const int64_t a = oa + (corner % 2) * UINT8_MAX, b = ob + corner / 2 * UINT8_MAX;
+        const int64_t v = a * b * p.multiplier + constant;
+        if (v < INT32_MIN || v > INT32_MAX) return false;
+    }
+    *out = (sw_product8_rule){(uint32_t)p.multiplier, (uint32_t)constant, (int32_t)p.steps};
+    return p.steps > -(1 << 24) && p.steps < 1 << 24; /* sums of some have 32 bits */
+}
+
+static void set_rotary8_rule(const sw_op_call *call, rotary_prepared *p) {
+    const int32_t ox = call->in[0]->encoding.offset, oc = call->in[1]->encoding.offset,
+                  os = call->in[2]->encoding.offset;
+    p->rule8 = (sw_rotary8_rule){.zx = ox,
+                                 .zc = oc,
+                                 .zs = os,
+                                 .half = (int32_t)1 << p->fraction >> 1,
+                                 .offset = call->out->encoding.offset,
+                                 .fraction = p->fraction};
+    if (p->u8 && rule8_of(p->cos_u8, ox, oc, &p->rule8.cosine) && rule8_of(p->sin_u8, ox, os, &p->rule8.sine))
+        p->isa = sw_row_best();
+}
+
 sw_code sw_quantized_rotary_prepare(sw_op_call *call, sw_arena *arena, sw_error *err) {
     const sw_tensor *x = call->in[0], *cosine = call->in[1], *sine = call->in[2], *y = call->out;
     rotary_prepared *p = sw_arena_alloc(arena, sizeof *p);
@@ -72,6 +97,7 @@ sw_code sw_quantized_rotary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
     p->low_share = -sw_product_round(sin_bias - cos_bias);
     p->high_share = -sw_product_round(-sin_bias - cos_bias);
     set_rotary_rule(call, p);
+    set_rotary8_rule(call, p);
     call->prepared = p;
     return SW_OK;
 }
@@ -115,6 +141,10 @@ static void rotary_rows_u8(const sw_op_call *call, size_t begin, size_t end) {
         const uint8_t *cosine = (const uint8_t *)call->in_data[1] + r % n * half;
         const uint8_t *sine = (const uint8_t *)call->in_data[2] + r % n * half;
         uint8_t *out = (uint8_t *)call->out_data + r * 2 * half;
+        if (p->isa != NULL) {
+            p->isa->rotary_u8(half, row, cosine, sine, p->rule8, out);
+            continue;
+        }
         for (size_t i = 0; i < half; i++) {
             const int32_t a = row[i] + ox, b = row[i + half] + ox, c = cosine[i] + oc, s = sine[i] + os;
             int64_t low = sw_product8_rounded(p->cos_u8, a, c) - sw_product8_rounded(p->sin_u8, b, s);

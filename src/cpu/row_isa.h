@@ -23,6 +23,25 @@ typedef struct sw_multiply_rule {
     int32_t za, zb, bias, multiplier, share, offset;
 } sw_multiply_rule;
 
+/* y = (a b multiplier + constant) >> shift, saturated to u8; the sum fits int32. */
+typedef struct sw_multiply8_rule {
+    int32_t za, zb;
+    uint32_t multiplier, constant; /* modulo 2^32 */
+    unsigned shift;
+} sw_multiply8_rule;
+
+/* cpu/product.h: p = ((a b multiplier + constant) >> 15) - steps; low = p_cos(a, c) - p_sin(b, s), high =
+ * p_cos(b, c) + p_sin(a, s), y = ((p + half) >> fraction) - offset. The sums in brackets fit int32. */
+typedef struct sw_product8_rule {
+    uint32_t multiplier, constant; /* modulo 2^32 */
+    int32_t steps;
+} sw_product8_rule;
+typedef struct sw_rotary8_rule {
+    int32_t zx, zc, zs, half, offset;
+    sw_product8_rule cosine, sine;
+    unsigned fraction;
+} sw_rotary8_rule;
+
 /* x steps of an input are x * multiplier / 2^shift of 2^16 at 32/3; multiplier <= 2^16. */
 typedef struct sw_tanh_steps {
     uint32_t multiplier;
@@ -67,6 +86,9 @@ typedef struct sw_row_isa {
     void (*add_u8)(size_t n, const uint8_t *a, const uint8_t *b, sw_add_rule rule, uint8_t *y);
     void (*add_u16)(size_t n, const uint16_t *a, const uint16_t *b, sw_add_rule rule, uint16_t *y);
     void (*multiply_u16)(size_t n, const uint16_t *a, const uint16_t *b, sw_multiply_rule rule, uint16_t *y);
+    void (*multiply_u8)(size_t n, const uint8_t *a, const uint8_t *b, sw_multiply8_rule rule, uint8_t *y);
+    void (*rotary_u8)(size_t half, const uint8_t *x, const uint8_t *cosine, const uint8_t *sine,
+                      sw_rotary8_rule rule, uint8_t *y);
     void (*silu_u16)(size_t n, const uint16_t *x, sw_silu_rule rule, uint16_t *y);
     void (*rotary_u16)(size_t half, const uint16_t *x, const uint16_t *cosine, const uint16_t *sine,
                        sw_rotary_rule rule, uint16_t *y);

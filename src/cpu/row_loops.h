@@ -107,6 +107,29 @@ static void multiply_u16(size_t n, const uint16_t *restrict a, const uint16_t *r
     }
 }
 
+static void multiply_u8(size_t n, const uint8_t *restrict a, const uint8_t *restrict b,
+                        sw_multiply8_rule rule, uint8_t *restrict y) {
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t product = (uint32_t)((a[i] + rule.za) * (b[i] + rule.zb));
+        y[i] = (uint8_t)held((int32_t)(product * rule.multiplier + rule.constant) >> rule.shift, UINT8_MAX);
+    }
+}
+
+static inline int32_t product8(int32_t a, int32_t b, sw_product8_rule r) {
+    return ((int32_t)((uint32_t)(a * b) * r.multiplier + r.constant) >> 15) - r.steps;
+}
+
+static void rotary_u8(size_t half, const uint8_t *restrict x, const uint8_t *restrict cosine,
+                      const uint8_t *restrict sine, sw_rotary8_rule r, uint8_t *restrict y) {
+    for (size_t i = 0; i < half; i++) {
+        const int32_t a = x[i] + r.zx, b = x[i + half] + r.zx, c = cosine[i] + r.zc, s = sine[i] + r.zs;
+        const int32_t low = product8(a, c, r.cosine) - product8(b, s, r.sine);
+        const int32_t high = product8(b, c, r.cosine) + product8(a, s, r.sine);
+        y[i] = (uint8_t)held(((low + r.half) >> r.fraction) - r.offset, UINT8_MAX);
+        y[i + half] = (uint8_t)held(((high + r.half) >> r.fraction) - r.offset, UINT8_MAX);
+    }
+}
+
 /* Of sizes [n], n a multiple of 16; a variant may have its own, as compilers make no vectors of table
  * look-ups. */
 #ifndef ROW_SIGMOIDS
@@ -192,6 +215,8 @@ const sw_row_isa ROW_ISA = {.needs = ROW_NEEDS,
                             .add_u8 = add_u8,
                             .add_u16 = add_u16,
                             .multiply_u16 = multiply_u16,
+                            .multiply_u8 = multiply_u8,
+                            .rotary_u8 = rotary_u8,
                             .silu_u16 = silu_u16,
                             .rotary_u16 = rotary_u16,
                             .narrow = narrow,

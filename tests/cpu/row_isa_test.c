@@ -77,6 +77,21 @@ static void compare(const sw_row_isa *isa, int round) {
     isa->rotary_u16(r.n / 2, r.a, r.b, r.c, rotary, got),
         scalar->rotary_u16(r.n / 2, r.a, r.b, r.c, rotary, want);
     CHECK();
+    const sw_multiply8_rule multiply8 = {za / 256, zb / 256, draw() % 32768, draw() << 6, 16 + draw() % 7};
+    isa->multiply_u8(r.n, (uint8_t *)r.a, (uint8_t *)r.b, multiply8, (uint8_t *)got);
+    scalar->multiply_u8(r.n, (uint8_t *)r.a, (uint8_t *)r.b, multiply8, (uint8_t *)want);
+    CHECK();
+    const sw_rotary8_rule rotary8 = {.zx = za / 256,
+                                     .zc = zb / 256,
+                                     .zs = zb / 256,
+                                     .half = 64,
+                                     .offset = -(int32_t)(draw() % 256),
+                                     .cosine = {draw() % 32768, draw() << 6, (int32_t)(draw() % 1000)},
+                                     .sine = {draw() % 32768, draw() << 6, -(int32_t)(draw() % 1000)},
+                                     .fraction = 7};
+    isa->rotary_u8(r.n / 2, (uint8_t *)r.a, (uint8_t *)r.b, (uint8_t *)r.c, rotary8, (uint8_t *)got);
+    scalar->rotary_u8(r.n / 2, (uint8_t *)r.a, (uint8_t *)r.b, (uint8_t *)r.c, rotary8, (uint8_t *)want);
+    CHECK();
     const sw_silu_rule silu = {za,
                                zb,
                                (int32_t)(draw() << 8) / 2,
