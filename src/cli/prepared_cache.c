@@ -164,6 +164,7 @@ static sw_code read_texts(sw_prepared *p, const sw_json *document, bool wanted, 
     sw_json at = sw_json_find(document, "figures"), lines;
     const char *text;
     size_t n;
+    p->lacks_texts = at.value == NULL && wanted;
     if (at.value == NULL && !wanted) return SW_OK;
     SW_TRY(sw_json_get(document, "figures", &at, err));
     SW_TRY(sw_json_text(&at, false, MOST_FIGURES, &text, err));
@@ -263,7 +264,7 @@ sw_code sw_prepared_find(sw_prepared *p, const char *cache, const sw_checkpoint 
     p->found = read_entry(p, file, &checkpoint->model.hparams, sw_dtype_quantized(recipe->activation),
                           wants_texts, &its) == SW_OK;
     if (p->found) return SW_OK;
-    sw_log(SW_LOG_WARN, "%s: not taken from the cache, made again", its.message);
+    if (!p->lacks_texts) sw_log(SW_LOG_WARN, "%s: not taken from the cache, made again", its.message);
     sw_prepared_free(p);
     p->sink = (sw_sink){0}, p->texts = (sw_evaluation_texts){0};
     return SW_OK;
