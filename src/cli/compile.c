@@ -259,7 +259,7 @@ static sw_code keep(job *j, sw_error *err) {
     return SW_OK;
 }
 
-/* Before minutes go into compiling what answers every prompt alike. */
+/* While Qualcomm's compiler begins: what answers every prompt alike ends it at once. */
 static sw_code self_check(job *j, sw_error *err) {
     return sw_self_check(&j->decoder, j->checkpoint.cpu, err);
 }
@@ -424,13 +424,20 @@ static sw_code run(const sw_options *options, step *steps, size_t n_steps, bool 
 }
 
 sw_code sw_cli_compile(const sw_options *options, sw_error *err) {
-    step steps[] = {{.name = "check", .run = check_options}, {.name = "load", .run = load},
-                    {.name = "tune", .run = tune},           {.name = "open", .run = open_target},
-                    {.name = "repair", .run = repair},       {.name = "build", .run = build},
-                    {.name = "calibrate", .run = calibrate}, {.name = "quantize", .run = quantize},
-                    {.name = "describe", .run = describe},   {.name = "self-check", .run = self_check},
-                    {.name = "lower", .run = lower},         {.name = "evaluate", .run = evaluate},
-                    {.name = "keep", .run = keep},           {.name = "finalize", .run = finalize},
+    step steps[] = {{.name = "check", .run = check_options},
+                    {.name = "load", .run = load},
+                    {.name = "tune", .run = tune},
+                    {.name = "open", .run = open_target},
+                    {.name = "repair", .run = repair},
+                    {.name = "build", .run = build},
+                    {.name = "calibrate", .run = calibrate},
+                    {.name = "quantize", .run = quantize},
+                    {.name = "describe", .run = describe},
+                    {.name = "lower", .run = lower},
+                    {.name = "self-check", .run = self_check},
+                    {.name = "evaluate", .run = evaluate},
+                    {.name = "keep", .run = keep},
+                    {.name = "finalize", .run = finalize},
                     {.name = "write", .run = write_bundle}};
     return run(options, steps, sizeof steps / sizeof *steps, true, err);
 }

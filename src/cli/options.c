@@ -204,8 +204,10 @@ static const option options_list[] = {
      "tokens a call of the prefill graph (default 32)"},
     {0, "max_seq_len", "LIST", TEXT, IN_TRAFFIC, AT(grid.max_seq_len), 0, 0, "context lengths (default 512)"},
     {0, "cache", "FOLDER", TEXT, BUILDS | IN_TRAFFIC, AT(grid.cache), 0, 0,
-     "where results are kept and found again (default of traffic and tuning: $XDG_CACHE_HOME/spillway or "
-     "~/.cache/spillway; without it a compile keeps none)"},
+     "where results are kept and found again: a compile's ranges, quantized weights and context binaries, "
+     "the "
+     "figures of traffic and tuning (default of these two: $XDG_CACHE_HOME/spillway or ~/.cache/spillway; "
+     "without it a compile keeps none)"},
     {0, "only", "GRAPH", TEXT, IN_TRAFFIC, AT(grid.only), 0, 0,
      "measure this graph of a grid of one point, in this process, and print nothing"},
     {0, "jobs", "FILE", TEXT, IN_TRAFFIC, AT(grid.jobs), 0, 0,
