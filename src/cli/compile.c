@@ -364,8 +364,7 @@ typedef struct step {
 
 /* What isn't Qualcomm's finalize: shards may be compiled side by side, so no more than what they took. */
 static double own_seconds(const job *j, double total) {
-    double finalize = sw_finalize_seconds(&j->manifest), beside = j->lowering.seconds;
-    if (j->lowering.n_cached == j->manifest.n_shards) return total;
+    double finalize = j->lowering.finalize_seconds, beside = j->lowering.seconds;
     return total - (finalize < beside ? finalize : beside);
 }
 
@@ -386,7 +385,7 @@ static void print_summary(const job *j, const step *steps, size_t n_steps, doubl
     sw_log(SW_LOG_INFO,
            "compiled into %s in %.1f s: %.1f s beside Qualcomm's finalize of %.1f s; peak memory %.0f MB, of "
            "this process %.0f MB",
-           j->options->artifact, total, own_seconds(j, total), sw_finalize_seconds(&j->manifest),
+           j->options->artifact, total, own_seconds(j, total), j->lowering.finalize_seconds,
            (double)j->peak_bytes / 1e6, (double)j->own_peak_bytes / 1e6);
 }
 

@@ -251,6 +251,7 @@ static sw_code take_shard(sw_lowering *l, uint32_t shard, int status, sw_error *
     for (uint32_t i = 0; i < l->target->n_kinds; i++) {
         sw_manifest_graph *g = &m->graphs[shard * l->target->n_kinds + i];
         *g = p->graphs[i];
+        l->finalize_seconds += g->finalize_seconds;
         g->slc_reason = sw_arena_strdup(l->arena, p->reasons[i]);
         if (g->slc_reason == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     }

@@ -25,7 +25,8 @@ typedef struct sw_lowering {
     uint32_t n_started, n_running, at_once, n_cached;
     struct sw_memory_watch *watch; /* of this process and the children */
     uint64_t start_us;
-    double seconds; /* after finish: from the start until the last one was done */
+    double seconds;          /* after finish: from the start until the last one was done */
+    double finalize_seconds; /* after finish: of the compiler, in all of them, without what was cached */
 } sw_lowering;
 
 /* Takes what the cache has, and starts the first of the other shards. Call it from the only thread that is at

@@ -75,6 +75,9 @@ static sw_code make_key(sw_prepared *p, const sw_checkpoint *checkpoint, const s
     sw_sha256 s;
     sw_sha256_init(&s);
     hash_text(&s, FORMAT " " SW_VERSION), hash_number(&s, VERSION);
+    sw_error none;
+    if (sw_file_add_to_hash("/proc/self/exe", &s, &none) != SW_OK) /* builds of one version may differ */
+        sw_log(SW_LOG_VERBOSE, "cache: known by the version alone: %s", none.message);
     SW_TRY(sw_file_add_to_hash(checkpoint->path, &s, err));
     hash_recipe(&s, recipe);
     hash_calibration(&s, calibration);

@@ -5,7 +5,7 @@
  *   CACHE/prepared/<64 hex>.safetensors   quantized weights, named by their SHA-256
  *
  * The first 64 digits are the SHA-256 of the checkpoint's bytes, the recipe's content, the calibration's
- * tokens, the options that change what is made of them, and the version of the program. Whole files appear by
+ * tokens, the options that change what is made of them, and the program itself. Whole files appear by
  * renaming, and what doesn't have its hash is made anew: processes may share the folder. */
 #ifndef SW_CLI_PREPARED_CACHE_H
 #define SW_CLI_PREPARED_CACHE_H
