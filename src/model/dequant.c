@@ -120,12 +120,16 @@ bool sw_weight_row_blocks(const sw_weight *w, uint32_t r, int8_t *q, uint16_t *d
     return true;
 }
 
-void sw_weight_drop_pages(const sw_weight *w) {
+void sw_weight_drop_rows(const sw_weight *w, uint32_t begin, uint32_t end) {
     if (!w->mapped || w->data == NULL) return;
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t begin = (uintptr_t)w->data, end = begin + (uintptr_t)(w->rows * w->row_bytes);
-    begin = (begin + page - 1) / page * page, end = end / page * page; /* a page at the edge is shared */
-    if (end > begin) madvise((void *)begin, end - begin, MADV_DONTNEED);
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), data = (uintptr_t)w->data;
+    uintptr_t from = data + (uintptr_t)(begin * w->row_bytes), to = data + (uintptr_t)(end * w->row_bytes);
+    from = (from + page - 1) / page * page, to = to / page * page; /* a page at the edge is shared */
+    if (to > from) madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+void sw_weight_drop_pages(const sw_weight *w) {
+    sw_weight_drop_rows(w, 0, w->rows);
 }
 
 void sw_weight_row(const sw_weight *w, uint32_t r, float *out) {

@@ -85,6 +85,7 @@ typedef struct sw_weight {
 
 /* Where it lies in a mapped file, its pages are no longer resident; they are read again when touched. */
 void sw_weight_drop_pages(const sw_weight *w);
+void sw_weight_drop_rows(const sw_weight *w, uint32_t begin, uint32_t end); /* of rows begin to end - 1 */
 
 /* Row r as cols floats, exactly what the storage says. out must hold cols floats. Thread-safe. */
 void sw_weight_row(const sw_weight *w, uint32_t r, float *out);

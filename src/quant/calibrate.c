@@ -7,6 +7,8 @@
 #include "quant/pack.h"
 #include "quant/window.h"
 
+enum { PIECE = 4096 }; /* rows of the table that are in memory at a time */
+
 /* hidden_in's range is that of the whole table: any token can come, and the text shows few of them. */
 static sw_code observe_embedding(sw_ranges *ranges, const sw_model *model, sw_error *err) {
     const sw_weight *table = sw_model_weight(model, SW_W_EMBEDDING, 0);
@@ -20,6 +22,7 @@ static sw_code observe_embedding(sw_ranges *ranges, const sw_model *model, sw_er
         if (!sw_range_of_values(row, table->cols, &min, &max))
             code = SW_FAIL(err, SW_BAD_DATA, "%s: row %u has a value that is infinite or no number",
                            table->file_name, r);
+        if (r % PIECE == PIECE - 1) sw_weight_drop_rows(table, r + 1 - PIECE, r + 1);
         all.min = fminf(all.min, min);
         all.max = fmaxf(all.max, max);
     }

@@ -120,6 +120,7 @@ static void quantize_rows(void *context, size_t begin, size_t end) {
             write_row(j, row, cols, r);
     }
     free(row);
+    sw_weight_drop_rows(j->tensor.weight, (uint32_t)begin, (uint32_t)end);
 }
 
 /* Rows that share the work on the factor. */
