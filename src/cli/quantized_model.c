@@ -14,7 +14,7 @@
 
 enum {
     ROUNDING_TOKENS = 8192, /* of the calibration text, at most, that rounding looks at */
-    ENOUGH_TOKENS = 1536,   /* of the built-in text, spread over its documents, for 16-bit activations */
+    ENOUGH_TOKENS = 1024,   /* of the built-in text, spread over its documents, for 16-bit activations */
     PACK_TOKENS = 256       /* of several documents in one run */
 };
 
@@ -82,7 +82,7 @@ sw_code sw_quantized_model_restore(sw_quantized_model *q, const sw_recipe *recip
     return sw_model_of_shapes(&q->rotated.model, &h, err);
 }
 
-/* 16-bit activations have so many steps to spare that their ranges may be too wide: a third of the built-in
+/* 16-bit activations have so many steps to spare that their ranges may be too wide: a quarter of the built-in
  * text and some room serve as well as all of it (docs/accuracy.md). */
 static bool beginnings_are_enough(const sw_recipe *recipe, const sw_calibration *c) {
     return c->built_in && recipe->activation == SW_U16 && recipe->smooth == 0 &&
