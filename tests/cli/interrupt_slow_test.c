@@ -189,34 +189,6 @@ static void memory_as_promised(void **state) {
     ran_free(&r);
 }
 
-/* Wherever memory ends, it ends in an error and leaves the bundle that was there. */
-static void memory_ends_anywhere(void **state) {
-    (void)state;
-    char before[4096], after[4096];
-    list(before);
-    for (rlim_t mb = 8; mb < 700; mb += mb / 4 + 1) {
-        static const char *const doors[][8] = {
-            {"generate", "OUT", "--prompt", "hello", "--max_seq_len", "60"},
-            {"inspect", "OUT", "--json"},
-            {"verify", "OUT"},
-            {"plan", "GGUF", "-m", "SM8750", "--max_seq_len", "64"},
-            {"tokenize", "--model", "GGUF"}};
-        for (size_t d = 0; d < sizeof doors / sizeof *doors; d++) {
-            const char *words[9] = {0};
-            for (int i = 0; i < 8; i++)
-                words[i] = doors[d][i] == NULL                ? NULL
-                           : strcmp(doors[d][i], "OUT") == 0  ? out
-                           : strcmp(doors[d][i], "GGUF") == 0 ? gguf
-                                                              : doors[d][i];
-            ran r = run_words(SETTING(.memory_bytes = mb << 20), words);
-            if (r.status != 0 && r.status != 127) check_ran(&r, 1, "error: ");
-            ran_free(&r);
-        }
-        list(after);
-        assert_string_equal(after, before);
-    }
-}
-
 int main(void) {
 #ifdef SW_EMULATOR /* Qualcomm's compiler is for this machine, the program isn't */
     printf("skipped: needs Qualcomm's compiler\n");
@@ -226,8 +198,8 @@ int main(void) {
         printf("skipped: no " QNN "/libQnnHtp.so\n");
         return 77;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_compile_is_done_or_not_done), cmocka_unit_test(the_compiler_is_killed),
-        cmocka_unit_test(memory_as_promised), cmocka_unit_test(memory_ends_anywhere)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_compile_is_done_or_not_done),
+                                       cmocka_unit_test(the_compiler_is_killed),
+                                       cmocka_unit_test(memory_as_promised)};
     return cmocka_run_group_tests_name("interrupt", tests, set_up, remove_folder);
 }

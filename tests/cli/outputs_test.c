@@ -179,11 +179,44 @@ static void a_start_reads_no_hash(void **state) {
     REFUSED(1, "the part is damaged", "verify", damaged);
 }
 
+/* Wherever memory ends, it ends in an error and not in a crash, and files stay as they are. */
+static void memory_ends_anywhere(void **state) {
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(SW_EMULATOR) /* both take more addresses than the program */
+    skip();
+#endif
+    const char *const doors[][8] = {{"generate", bundle, "--prompt", "hello", "--max_seq_len", "60"},
+                                    {"inspect", bundle, "--json"},
+                                    {"verify", bundle},
+                                    {"plan", gguf, "-m", "SM8750", "--max_seq_len", "64", "--json"},
+                                    {"tokenize", "--model", gguf},
+                                    {"logits", "--model", gguf, "--ids", "1,2", "--out", in_folder("l.f32")}};
+    unsigned failed = 0, done = 0;
+    for (size_t d = 0; d < sizeof doors / sizeof *doors; d++)
+        for (rlim_t kb = 3000; kb < 300000; kb += kb / 9) {
+            const char *words[9] = {0};
+            memcpy(words, doors[d], sizeof doors[d]);
+            ran r = run_words(SETTING(.memory_bytes = kb << 10), words);
+            if (r.status == 127) { /* the system's loader has no memory for the program itself */
+                ran_free(&r);
+                continue;
+            }
+            if (r.status != 0) check_ran(&r, 1, "error: ");
+            failed += r.status != 0, done += r.status == 0;
+            ran_free(&r);
+        }
+    print_message("%u runs without memory enough, %u with\n", failed, done);
+    assert_true(failed > 20 && done > 20);
+    ran r = RUN("verify", bundle);
+    check_ran(&r, 0, NULL);
+    ran_free(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_takes_any_file_name), cmocka_unit_test(no_room),
         cmocka_unit_test(long_arguments),           cmocka_unit_test(options_that_say_two_things),
-        cmocka_unit_test(a_start_reads_no_hash),
+        cmocka_unit_test(a_start_reads_no_hash),    cmocka_unit_test(memory_ends_anywhere),
     };
     return cmocka_run_group_tests_name("outputs", tests, set_up, remove_folder);
 }
