@@ -22,8 +22,9 @@ static void print_head(const sw_planned *p, const sw_target *t, FILE *stream) {
             "%.1f M parameters\n",
             p->model, h->architecture, h->n_layers, h->hidden, h->ffn, h->n_heads, h->head_dim, h->n_kv_heads,
             h->vocab, (double)p->parameters / 1e6);
-    fprintf(stream, "recipe %s, KV cache %s, context %u; %s: V%u, VTCM %u MB, DRAM ", t->recipe.name,
-            sw_dtype_name(t->recipe.kv), t->context_len, t->soc->name, t->soc->htp_arch, t->soc->vtcm_mb);
+    fprintf(stream, "recipe %s, KV cache %s, context %u, level %u; %s: V%u, VTCM %u MB, DRAM ",
+            t->recipe.name, sw_dtype_name(t->recipe.kv), t->context_len, t->opt_level, t->soc->name,
+            t->soc->htp_arch, t->soc->vtcm_mb);
     if (p->plan.dram_gbps > 0)
         fprintf(stream, "%.1f GB/s at its peak", p->plan.dram_gbps);
     else
@@ -191,16 +192,16 @@ sw_code sw_planned_print_json(const sw_planned *p, const sw_target *t, FILE *str
         json_array_append_new(graphs, graph_to_json(&m->graphs[i]));
     for (uint32_t i = 0; i < m->n_shards; i++) json_array_append_new(shards, shard_to_json(&m->shards[i]));
     json_t *document = json_pack(
-        "{s:o, s:s, s:s, s:I, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "{s:o, s:s, s:s, s:I, s:I, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o, "
-        "s:o}",
+        "s:o, s:o}",
         "model", sw_json_of_bytes(p->model), "recipe", t->recipe.name, "kv_type", sw_dtype_name(t->recipe.kv),
-        "context_len", (json_int_t)t->context_len, "parameters", number(p->parameters), "soc",
-        memory_to_json(p, t), "weight_sharing", m->weight_sharing, "graphs", graphs, "shards", shards,
-        "context_bytes", number(m->context_bytes), "largest_context_bytes", number(m->largest_context_bytes),
-        "context_limit_bytes", number(SW_CONTEXT_LIMIT_BYTES), "max_weight_buffer_bytes",
-        p->most_weight_bytes > 0 ? number(p->most_weight_bytes) : json_null(), "least_shards",
-        p->least_shards > 0 ? number(p->least_shards) : json_null(), "kv_cache_bytes",
+        "context_len", (json_int_t)t->context_len, "opt_level", (json_int_t)t->opt_level, "parameters",
+        number(p->parameters), "soc", memory_to_json(p, t), "weight_sharing", m->weight_sharing, "graphs",
+        graphs, "shards", shards, "context_bytes", number(m->context_bytes), "largest_context_bytes",
+        number(m->largest_context_bytes), "context_limit_bytes", number(SW_CONTEXT_LIMIT_BYTES),
+        "max_weight_buffer_bytes", p->most_weight_bytes > 0 ? number(p->most_weight_bytes) : json_null(),
+        "least_shards", p->least_shards > 0 ? number(p->least_shards) : json_null(), "kv_cache_bytes",
         number(m->kv_cache_bytes), "other_io_bytes", number(m->other_io_bytes), "embedding_bytes",
         number(m->embedding_bytes), "compile_memory_bytes", number(p->compile.needed_bytes),
         "compiler_memory_bytes", number(p->compile.shard_bytes), "prefill_tokens_per_second",

@@ -222,6 +222,28 @@ static void wrong_configs(void **state) {
     refused("\"model_type\": \"llama\", \"num_hidden_layers\": -1", 1, "$.num_hidden_layers");
     refused("\"model_type\": \"llama\", \"num_hidden_layers\": 100000", 1, "$.num_hidden_layers");
     refused("\"model_type\": \"llama\", \"head_dim\": 63, " SHAPES, 1, "even number");
+#define LIKE(hidden, heads, kv, vocab, eps)                                                                  \
+    "\"model_type\": \"llama\", \"hidden_size\": " hidden ", \"intermediate_size\": 1536, "                  \
+    "\"num_hidden_layers\": 2, \"vocab_size\": " vocab ", \"num_attention_heads\": " heads                   \
+    ", \"num_key_value_heads\": " kv ", \"max_position_embeddings\": 512, \"rms_norm_eps\": " eps
+    refused(LIKE("0", "9", "3", "512", "1e-5"), 1, "$.hidden_size: is 0, wanted 1 to");
+    refused(LIKE("576.5", "9", "3", "512", "1e-5"), 1, "$.hidden_size: is a number with a fraction");
+    refused(LIKE("\"576\"", "9", "3", "512", "1e-5"), 1, "$.hidden_size: is text, wanted an integer");
+    refused(LIKE("575", "9", "3", "512", "1e-5"), 1, "is 9, wanted a divisor of hidden_size, which is 575");
+    refused(LIKE("576", "9", "4", "512", "1e-5"), 1,
+            "is 4, wanted a divisor of num_attention_heads, which is 9");
+    refused(LIKE("576", "9", "18", "512", "1e-5"), 1, "$.num_key_value_heads: is 18, wanted 1 to 9");
+    refused(LIKE("576", "0", "3", "512", "1e-5"), 1, "$.num_attention_heads: is 0");
+    refused(LIKE("576", "9", "3", "2147483648", "1e-5"), 1, "$.vocab_size: is 2147483648, wanted 1 to");
+    refused(LIKE("576", "9", "3", "512", "0"), 1, "$.rms_norm_eps: is 0, wanted a number over 0");
+    refused(LIKE("576", "9", "3", "512", "1e400"), 1, "real number overflow");
+    refused(LIKE("576", "9", "3", "512", "NaN"), 1, "not valid JSON");
+    refused(LIKE("576", "9", "3", "512", "1e-5, \"hidden_size\": 576"), 1, "duplicate object key");
+#undef LIKE
+    static char nested[3 * 100000];
+    for (size_t i = 0; i < sizeof nested; i += 5) memcpy(nested + i, "{\"a\":", 5);
+    REFUSED(1, "maximum parsing depth", "plan", write_file("nested.json", nested, sizeof nested), "-m",
+            "SM8750");
     REFUSED(1, "no/such", "plan", "/no/such", "-m", "SM8750");
     const char *path = config("right.json", "\"model_type\": \"llama\", " SHAPES);
     REFUSED(2, "was trained for 8192 positions", "plan", path, "-m", "SM8750", "--max_seq_len", "8193");
