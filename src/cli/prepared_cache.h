@@ -23,7 +23,7 @@ typedef struct sw_prepared {
     const char *folder; /* CACHE/prepared; NULL: no cache */
     char key[SW_SHA256_HEX_BYTES], weights_sha256[SW_SHA256_HEX_BYTES];
     bool found;
-    bool lacks_texts; /* not found for that alone: it is of traffic, which makes no report on accuracy */
+    bool lacks_texts;    /* not found for that alone: it is of traffic, which makes no report on accuracy */
     const char *weights; /* their file */
     sw_ranges *ranges;   /* NULL where the recipe needs none; owned until sw_prepared_free */
     sw_sink sink;        /* f32 */
