@@ -120,10 +120,11 @@ static void take_line(uint32_t level, const char *line, bool first) {
     if (slc != NULL) captured.slc_allocate = atoi(slc + strlen("slc_allocate = "));
     if (strstr(line, "no allocation performed: no copies") != NULL) captured.slc_idle = true;
     if (level == QNN_LOG_ERROR && strstr(line, "4003") != NULL) captured.n_4003++;
-    if (level <= QNN_LOG_WARN && captured.hint == NULL) captured.hint = sw_qnn_hint_find(line);
+    const sw_qnn_hint *hint = level <= QNN_LOG_WARN ? sw_qnn_hint_find(line) : NULL;
+    if (captured.hint == NULL) captured.hint = hint;
     if (shown == SW_LOG_ERROR) add_reason(line);
     pthread_mutex_unlock(&lock);
-    if (shown == SW_LOG_ERROR)
+    if (shown == SW_LOG_ERROR || (shown == SW_LOG_WARN && hint != NULL)) /* it tells of a failure */
         sw_log_below("[QNN] %s", line);
     else
         sw_log(shown, "[QNN] %s", line);

@@ -172,10 +172,28 @@ static void lines_are_shown_word_for_word(void **state) {
         strstr(shown, "\nwarning: [QNN]  <E> broken: 100%% ~\xc3\xa4\nwarning: [QNN]  <E> more\n"));
 }
 
+static void warn_of_a_cause(void) {
+    say(QNN_LOG_WARN, " <W> another thing");
+    say(QNN_LOG_WARN, " <W> Failed in loading stub: libcdsprpc.so: cannot open shared object file");
+    sw_log_end("our sentence");
+}
+
+/* A warning that tells why something failed stands with the errors that follow from it. */
+static void a_cause_stands_below_too(void **state) {
+    (void)state;
+    sw_log_set_level(SW_LOG_INFO);
+    collect(warn_of_a_cause);
+    assert_string_equal(
+        shown, "warning: [QNN]  <W> another thing\nerror: our sentence\n[QNN]  <W> Failed in loading "
+               "stub: libcdsprpc.so: cannot open shared object file\n");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ddr_summary_needs_all_its_lines),
-        cmocka_unit_test(reasons_are_the_first_true_errors), cmocka_unit_test(features_are_seen),
-        cmocka_unit_test(ops_too_large_for_vtcm_are_seen), cmocka_unit_test(lines_are_shown_word_for_word)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_ddr_summary_needs_all_its_lines),
+                                       cmocka_unit_test(reasons_are_the_first_true_errors),
+                                       cmocka_unit_test(features_are_seen),
+                                       cmocka_unit_test(ops_too_large_for_vtcm_are_seen),
+                                       cmocka_unit_test(lines_are_shown_word_for_word),
+                                       cmocka_unit_test(a_cause_stands_below_too)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
