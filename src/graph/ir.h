@@ -105,8 +105,8 @@ typedef struct sw_tensor {
     const uint16_t *block_scales; /* [dims[0]][dims[1] / block] f16, of either sign */
     const uint8_t *block_steps;   /* [dims[0]][dims[1] / block] 1..16 */
     const void *data;             /* dense row-major values of dtype; NULL while only `weight` is there */
-    bool in_file;                 /* data lies in a file that is mapped for reading: its pages can be dropped */
-    const sw_weight *weight;      /* the checkpoint's view, read as f32 where data is NULL */
+    bool in_file;            /* data lies in a file that is mapped for reading: its pages can be dropped */
+    const sw_weight *weight; /* the checkpoint's view, read as f32 where data is NULL */
 } sw_tensor;
 
 uint64_t sw_tensor_elements(const sw_tensor *t);

@@ -54,7 +54,7 @@ static void defaults_are_llama_py_s(void **state) {
     assert_string_equal(options.quant, "16a8w");
     assert_string_equal(options.run_on, "cpu");
     assert_int_equal(options.opt_level, 0); /* 3, or what --tune finds */
-    assert_int_equal(options.vtcm_mb, 0); /* the SoC's */
+    assert_int_equal(options.vtcm_mb, 0);   /* the SoC's */
     assert_false(options.slc_given);
     assert_false(options.compile_only);
     assert_int_equal(options.n_prompts, 0);
