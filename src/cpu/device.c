@@ -90,7 +90,7 @@ static sw_code run_observed(sw_program *p, sw_observer *observer, void *context,
 static void run_together(sw_program *p, sw_step *const *steps, uint32_t n) {
     sw_op_call calls[SW_MOST_TOGETHER];
     for (uint32_t i = 0; i < n; i++) calls[i] = bind_call(p, steps[i]);
-    sw_trace_span span = sw_trace_begin(steps[0]->label, "op", steps[0]->kernel->name);
+    sw_trace_span span = sw_trace_begin(steps[0]->call.op->name, "op", steps[0]->label);
     sw_quantized_fully_connected_run_together(calls, n);
     sw_trace_end(span);
     for (uint32_t i = 0; i < n; i++) p->values[calls[i].op->outputs[0]] = calls[i].out_data;

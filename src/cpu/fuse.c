@@ -177,12 +177,13 @@ static sw_code join_linears(sw_program *p, sw_error *err) {
     for (uint32_t i = 0; i < p->n_run;) {
         sw_step *first = p->run[i];
         const sw_op *op = first->call.op;
-        const char *label = op->name;
+        const char *label = first->kernel->name;
         uint32_t n = 1;
         while (first->kernel->run == sw_quantized_fully_connected_run && n < SW_MOST_TOGETHER &&
                i + n < p->n_run && p->run[i + n]->kernel->run == sw_quantized_fully_connected_run &&
                p->run[i + n]->call.op->inputs[0] == op->inputs[0]) {
-            label = sw_arena_printf(&p->arena, "%s, %s", label, p->run[i + n]->call.op->name);
+            label = sw_arena_printf(&p->arena, n == 1 ? "%s, with %s" : "%s, %s", label,
+                                    p->run[i + n]->call.op->name);
             if (label == NULL) return no_memory(err);
             n++;
         }

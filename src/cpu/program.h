@@ -16,7 +16,7 @@ typedef struct sw_step {
     bool hands_on;   /* its output is its input, in place */
     uint32_t
         together; /* of a FullyConnected: this many steps of `run`, from this one, are one call; else 0 */
-    const char *label;  /* of such a call in a trace */
+    const char *label;  /* of such a call in a trace: the kernel, and whose products it makes too */
     bool for_observers; /* not run without one, and prepared when the first comes */
 } sw_step;
 
