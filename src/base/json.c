@@ -86,7 +86,8 @@ sw_code sw_json_parse(sw_json *out, const char *file, const char *text, size_t s
         out->value = value;
         return SW_OK;
     }
-    if (json_error_code(&e) == json_error_out_of_memory)
+    /* jansson names it in some places only; in the others it leaves no words, which all else has */
+    if (json_error_code(&e) == json_error_out_of_memory || e.text[0] == '\0')
         return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", file);
     if (json_error_code(&e) == json_error_numeric_overflow) {
         json_error_t ignored;

@@ -43,6 +43,8 @@ static sw_code chat_start(const sw_tokenizer *tokenizer, int32_t *id, sw_error *
     if (code == SW_OK && (ids[0].count == 0 || ids[1].count == 0 || ids[0].data[0] != ids[1].data[0]))
         code = SW_FAIL(err, SW_UNSUPPORTED,
                        "\"sink\": true: this model's chats have no first token in common: wanted false");
+    else if (code == SW_UNSUPPORTED)
+        sw_error_prefix(err, "\"sink\": true is of chats, wanted a recipe with \"sink\": false");
     if (code == SW_OK) *id = ids[0].data[0];
     sw_ids_free(&ids[0]), sw_ids_free(&ids[1]);
     sw_arena_free(&arena);

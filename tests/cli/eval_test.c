@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <math.h>
 
+#include "cli/random_gguf.h"
 #include "cli/run_program.h"
 #include "cli/sqnr.h"
 #include "cli/tiny_gguf.h"
@@ -526,6 +527,25 @@ static void wrong_use(void **state) {
     REFUSED(1, "/nowhere", "eval", "--model", gguf, "--tasks", "/nowhere");
 }
 
+/* The first token of chats, of a model that has none. */
+static void a_sink_needs_chats(void **state) {
+    (void)state;
+    const sw_hparams h = {.n_layers = 1,
+                          .hidden = 64,
+                          .n_heads = 2,
+                          .n_kv_heads = 1,
+                          .head_dim = 32,
+                          .ffn = 64,
+                          .vocab = 300,
+                          .context_max = 128,
+                          .tied_embeddings = true};
+    const char *path = in_folder("no_chats.gguf");
+    random_gguf_write(path, &h);
+    ran r = RUN("eval", "--model", path, "--text", text, "--context", "64", "--quant", "8a8w");
+    check_ran(&r, 1, "wanted a recipe with \"sink\": false: the model has no chat template");
+    ran_free(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(perplexity_is_the_one_computed_here),
@@ -539,6 +559,7 @@ int main(void) {
         cmocka_unit_test(no_noise_against_itself),
         cmocka_unit_test(hopeless_calibration_texts),
         cmocka_unit_test(editors_leave_no_tokens),
+        cmocka_unit_test(a_sink_needs_chats),
         cmocka_unit_test(wrong_use),
     };
     return cmocka_run_group_tests_name("eval", tests, set_up, tear_down);
