@@ -46,3 +46,13 @@ bool sw_cpu_has(sw_isa isa) {
         if (strcmp(limit, names[i]) == 0 && (unsigned)isa > i) return false;
     return processor_has(isa);
 }
+
+sw_code sw_isa_check_environment(sw_error *err) {
+    const char *limit = getenv("SPILLWAY_ISA");
+    for (unsigned i = 0; limit != NULL && i < SW_ISA_COUNT; i++)
+        if (strcmp(limit, names[i]) == 0) return SW_OK;
+    if (limit == NULL || limit[0] == '\0') return SW_OK;
+    return SW_FAIL(
+        err, SW_INVALID_ARGUMENT,
+        "SPILLWAY_ISA: `%s`, wanted one of: scalar, avx2, avx512; on Arm scalar, neon, dotprod, i8mm", limit);
+}

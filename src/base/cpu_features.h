@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#include "spillway/error.h"
+
 typedef enum sw_isa {
     SW_ISA_SCALAR,
     SW_ISA_AVX2,   /* AVX2, FMA, F16C */
@@ -19,5 +21,8 @@ typedef enum sw_isa {
 /* True where this processor can run code of that kind and the environment doesn't hide it. */
 bool sw_cpu_has(sw_isa isa);
 const char *sw_isa_name(sw_isa isa);
+
+/* Errors: SW_INVALID_ARGUMENT where SPILLWAY_ISA is no name, which would hide nothing. */
+sw_code sw_isa_check_environment(sw_error *err) SW_MUST_CHECK;
 
 #endif

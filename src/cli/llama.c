@@ -41,6 +41,9 @@ sw_code sw_cmd_llama(const sw_options *options, sw_error *err) {
         return SW_FAIL(err, SW_INVALID_ARGUMENT,
                        "--pre_gen_bundle runs what is compiled, --compile_only compiles only: "
                        "wanted one of them");
+    if (options->pre_gen_bundle != NULL && options->tune)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT,
+                       "--pre_gen_bundle runs what is compiled, --tune is of a compile: wanted one of them");
     if (!options->compile_only && options->n_prompts == 0)
         return SW_FAIL(err, SW_INVALID_ARGUMENT, "llama: wants --prompt TEXT, or --compile_only");
     if (options->pre_gen_bundle != NULL && options->report != NULL)

@@ -153,6 +153,7 @@ static const sw_device_ops device_ops = {.name = "cpu",
                                          .release = release};
 
 sw_code sw_cpu_device_create(sw_device **out, sw_pool *pool, sw_error *err) {
+    SW_TRY(sw_isa_check_environment(err));
     cpu_device *device = calloc(1, sizeof *device);
     sw_shared_store *store = device != NULL ? sw_shared_store_create() : NULL;
     if (store == NULL) {

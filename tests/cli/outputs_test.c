@@ -148,6 +148,7 @@ static void options_that_say_two_things(void **state) {
         ran_free(&r);
     }
     REFUSED(2, "-m SM8650, but ", "llama", "--pre_gen_bundle", bundle, "-m", "SM8650", "--prompt", "a");
+    REFUSED(2, "--tune is of a compile", "llama", "--pre_gen_bundle", bundle, "--tune", "--prompt", "a");
     REFUSED(2, "--raw feeds prompts as they are", "generate", bundle, "--prompt", "a", "--raw",
             "--system_prompt", "b");
     REFUSED(2, "--verbose and --log_level error", "inspect", bundle, "-v", "--log_level", "error");

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "cpu/cpu.h"
 #include "cpu/dot.h"
 
 /* Blocks of exactly the size in use, so that AddressSanitizer sees a read past an end. */
@@ -76,9 +77,25 @@ static void scalar_is_last(void **state) {
     unsetenv("SPILLWAY_ISA");
 }
 
+static void a_name_that_is_none_is_refused(void **state) {
+    (void)state;
+    static const char *const names[] = {"AVX2", "avx", "scalar ", "best"};
+    sw_error err;
+    sw_device *device;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        setenv("SPILLWAY_ISA", names[i], 1);
+        assert_int_equal(sw_cpu_device_create(&device, NULL, &err), SW_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, names[i]));
+    }
+    setenv("SPILLWAY_ISA", "", 1);
+    assert_int_equal(sw_cpu_device_create(&device, NULL, &err), SW_OK);
+    device->ops->destroy(device);
+    unsetenv("SPILLWAY_ISA");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_variant_is_exact),
-                                       cmocka_unit_test(the_longest_sum_fits),
-                                       cmocka_unit_test(scalar_is_last)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_variant_is_exact), cmocka_unit_test(the_longest_sum_fits),
+        cmocka_unit_test(scalar_is_last), cmocka_unit_test(a_name_that_is_none_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
