@@ -253,7 +253,11 @@ static sw_code keep(job *j, sw_error *err) {
         sw_prepared_keep(&j->prepared, &j->quantized, &j->decoder,
                          sw_bundle_writer_file(j->writer, SW_PART_WEIGHTS), &j->texts, &its) != SW_OK)
         sw_log(SW_LOG_WARN, "--cache: %s", its.message);
-    if (!j->is_prepare) sw_quantized_model_free(&j->quantized);
+    if (!j->is_prepare) {
+        for (uint32_t i = 0; i < j->decoder.n_constants; i++) /* they have the bundle's values by now */
+            if (j->decoder.constants[i]->data != NULL) j->decoder.constants[i]->weight = NULL;
+        sw_quantized_model_free(&j->quantized);
+    }
     sw_bundle_writer_drop_pages(j->writer);
     sw_memory_trim(); /* Qualcomm's compiler needs its most in the end */
     return SW_OK;

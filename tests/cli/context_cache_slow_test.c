@@ -2,6 +2,7 @@
  * whole. */
 #include <glob.h>
 
+#include "cli/random_gguf.h"
 #include "cli/run_program.h"
 #include "cli/tiny_bundle.h"
 
@@ -79,12 +80,39 @@ static void taken_again_when_nothing_changed(void **state) {
     assert_same_contexts(first, second);
 }
 
+/* The float weights are gone when the bundle is written, whose graphs with a head in pieces are looked at. */
+static void heads_in_pieces(void **state) {
+    (void)state;
+    const sw_hparams h = {.n_layers = 1,
+                          .hidden = 64,
+                          .n_heads = 2,
+                          .n_kv_heads = 1,
+                          .head_dim = 32,
+                          .ffn = 64,
+                          .vocab = 128256,
+                          .context_max = 128,
+                          .tied_embeddings = true};
+    const char *path = in_folder("head.gguf"), *bundle = in_folder("head"), *cache = in_folder("cache");
+    random_gguf_write(path, &h);
+    for (int i = 0; i < 2; i++) {
+        ran r = RUN(COMPILE, bundle, "--model", path, "--max_seq_len", "64", "--calib_samples", "3",
+                    "--cache", cache);
+        check_ran(&r, 0, i == 0 ? "compiled into" : "context binaries: 1 of 1 from the cache");
+        ran_free(&r);
+    }
+    sw_bundle b;
+    BUNDLE_OK(sw_bundle_open(&b, bundle, &err));
+    assert_int_equal(b.manifest.graphs[0].head_pieces, 2);
+    sw_bundle_close(&b);
+}
+
 int main(void) {
     if (access(QNN "/libQnnHtp.so", R_OK) != 0) {
         printf("skipped: needs Qualcomm's libraries (scripts/fetch.sh)\n");
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(taken_again_when_nothing_changed, set_up, remove_folder)};
+        cmocka_unit_test_setup_teardown(taken_again_when_nothing_changed, set_up, remove_folder),
+        cmocka_unit_test_setup_teardown(heads_in_pieces, set_up, remove_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
