@@ -223,6 +223,11 @@ def ratios(result, t):
     return rows
 
 
+def own_share(c):
+    """Of finalize; nothing where all graphs came from the cache."""
+    return f", {100 * c['own_seconds'] / c['finalize_seconds']:.0f} %" if c["finalize_seconds"] > 0 else ""
+
+
 def print_results(result):
     for t in result["threads"]:
         reference = medians(result, next(iter(OURS)), t)
@@ -240,7 +245,7 @@ def print_results(result):
             print(f"    {what:48} {value:6.2f}  ({wanted})")
     for what, c in result["compiles"].items():
         print(f"\ncompile {what}: {c['seconds']:.1f} s; {c['own_seconds']:.1f} s of them beside Qualcomm's finalize of "
-              f"{c['finalize_seconds']:.1f} s, {100 * c['own_seconds'] / max(c['finalize_seconds'], 1e-9):.0f} %; peak memory "
+              f"{c['finalize_seconds']:.1f} s{own_share(c)}; peak memory "
               f"{c['peak_memory_mb']:.0f} MB, of our process {c['own_peak_memory_mb']:.0f} MB; spill-fill bytes "
               f"{c['spill_fill_bytes']}")
         for s in c["stages"]:
