@@ -17,15 +17,22 @@ typedef struct explained {
     sw_error err;
 } explained;
 
+typedef enum limited {
+    ADDRESSES,
+    DATA
+} limited; /* libraries have a type of their own for RLIMIT_ names, or int */
+
 /* With a limit (0: none) on a resource, sentence NULL: the check before a compile; else what is made of that
  * error. */
-static explained with_limit(int resource, rlim_t bytes, sw_code code, const char *sentence) {
+static explained with_limit(limited resource, rlim_t bytes, sw_code code, const char *sentence) {
     explained out = {.err = {SW_OK, ""}};
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     if (child == 0) {
-        if (bytes > 0) setrlimit(resource, &(struct rlimit){bytes, bytes});
+        const struct rlimit limit = {bytes, bytes};
+        if (bytes > 0 && resource == ADDRESSES) setrlimit(RLIMIT_AS, &limit);
+        if (bytes > 0 && resource == DATA) setrlimit(RLIMIT_DATA, &limit);
         if (sentence == NULL) {
             out.code = sw_compile_memory_check(&needs, &out.err);
         } else {
@@ -45,16 +52,16 @@ static explained with_limit(int resource, rlim_t bytes, sw_code code, const char
 static void too_little_is_refused_before(void **state) {
     (void)state;
     static const struct {
-        int resource;
+        limited resource;
         rlim_t bytes;
         const char *says; /* NULL: enough */
     } rows[] = {
-        {RLIMIT_AS, 880000000, NEEDS " and 2.42 GB of addresses, and `ulimit -v` allows 0.88 GB"},
-        {RLIMIT_AS, 2419999999, NEEDS " and 2.42 GB of addresses, and `ulimit -v` allows 2.42 GB"},
-        {RLIMIT_AS, 2420000000, NULL},
-        {RLIMIT_AS, 3520000000, NULL}, /* twice what is told */
-        {RLIMIT_DATA, 1759999999, NEEDS ", and `ulimit -d` allows 1.76 GB"},
-        {RLIMIT_DATA, 1760000000, NULL},
+        {ADDRESSES, 880000000, NEEDS " and 2.42 GB of addresses, and `ulimit -v` allows 0.88 GB"},
+        {ADDRESSES, 2419999999, NEEDS " and 2.42 GB of addresses, and `ulimit -v` allows 2.42 GB"},
+        {ADDRESSES, 2420000000, NULL},
+        {ADDRESSES, 3520000000, NULL}, /* twice what is told */
+        {DATA, 1759999999, NEEDS ", and `ulimit -d` allows 1.76 GB"},
+        {DATA, 1760000000, NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         explained e = with_limit(rows[i].resource, rows[i].bytes, SW_OK, NULL);
@@ -88,7 +95,7 @@ static void errors_are_explained(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char wanted[400];
         snprintf(wanted, sizeof wanted, "%s%s", rows[i].before, rows[i].sentence);
-        explained e = with_limit(RLIMIT_AS, rows[i].bytes, rows[i].code, rows[i].sentence);
+        explained e = with_limit(ADDRESSES, rows[i].bytes, rows[i].code, rows[i].sentence);
         assert_int_equal(e.code, rows[i].then);
         assert_string_equal(e.err.message, wanted);
     }
