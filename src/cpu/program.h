@@ -2,7 +2,8 @@
  *
  *   arena   [steps][per-tensor arrays][what kernels prepared][buffer: native tensors by lifetime][scratch]
  *
- * Inputs, outputs and constants stay where the caller has them. */
+ * Inputs, outputs and constants stay where the caller has them, but for the weights of integer products,
+ * which are packed into the device's store (cpu/shared.h). */
 #ifndef SW_CPU_PROGRAM_H
 #define SW_CPU_PROGRAM_H
 
@@ -11,12 +12,11 @@
 
 typedef struct sw_step {
     const sw_kernel *kernel;
-    sw_op_call call; /* pointers are set at each execute */
-    uint32_t index;  /* of the op in the graph */
-    bool hands_on;   /* its output is its input, in place */
-    uint32_t
-        together; /* of a FullyConnected: this many steps of `run`, from this one, are one call; else 0 */
-    const char *label;  /* of such a call in a trace: the kernel, and whose products it makes too */
+    sw_op_call call;   /* pointers are set at each execute */
+    uint32_t index;    /* of the op in the graph */
+    bool hands_on;     /* its output is its input, in place */
+    uint32_t together; /* FullyConnecteds of one input: so many steps of `run`, from this one, are one call */
+    const char *label; /* of such a call in a trace: the kernel, and whose products it makes too */
     bool for_observers; /* not run without one, and prepared when the first comes */
 } sw_step;
 
@@ -46,10 +46,11 @@ const sw_kernel *sw_kernel_find(const sw_op_call *call, sw_error *err);
 sw_code sw_op_call_init(sw_op_call *call, const sw_graph *graph, const sw_op *op, sw_arena *arena,
                         sw_error *err) SW_MUST_CHECK;
 
-/* Errors: SW_INVALID_ARGUMENT (a graph that can't be executed in its order), SW_UNSUPPORTED, SW_NO_MEMORY. */
 /* Prepares the steps that only an observer's run has. Errors: SW_NO_MEMORY, the kernels'. */
 sw_code sw_program_prepare_observed(sw_program *program, sw_error *err) SW_MUST_CHECK;
 
+/* pool and store are borrowed. Errors: SW_INVALID_ARGUMENT (a graph that can't be executed in its order),
+ * SW_UNSUPPORTED, SW_NO_MEMORY. */
 sw_code sw_program_load(sw_program **out, const sw_graph *graph, sw_pool *pool, sw_shared_store *store,
                         sw_error *err) SW_MUST_CHECK;
 void sw_program_unload(sw_program *program); /* NULL is allowed */
