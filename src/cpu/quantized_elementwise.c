@@ -163,8 +163,9 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
         p->product = sw_product_of(ratio, a->encoding.offset, b->encoding.offset);
         p->share = sw_product_round(p->product.bias * p->product.multiplier);
     } else {
-        p->a = a->encoding.scale / y->encoding.scale; /* in single precision, as the HTP */
-        p->b = b->encoding.scale / y->encoding.scale;
+        const float by_y = 1 / y->encoding.scale; /* single precision and a reciprocal, as the HTP has it */
+        p->a = a->encoding.scale * by_y;
+        p->b = b->encoding.scale * by_y;
         const bool sane = fabs(p->a) + fabs(p->b) < 0x1p14; /* far from any ratio seen: doubles do */
         if (sane && a->dtype == SW_U16)
             prepare_add_u16(call, p);
