@@ -53,7 +53,7 @@ static void run_f32(const sw_op_call *call) {
 
 /* The scratch of an f16 op: [in 0][in 1]..[out][the f32 kernel's own], each aligned to 64. */
 static size_t f32_block_bytes(const sw_tensor *t) {
-    return ((size_t)sw_tensor_elements(t) * sizeof(float) + 63) / 64 * 64;
+    return sw_align64((size_t)sw_tensor_elements(t) * sizeof(float));
 }
 
 static uint32_t n_activations(const sw_op_call *call) {

@@ -7,6 +7,11 @@
 #include "cpu/shared.h"
 #include "graph/ir.h"
 
+/* The next multiple of 64, which blocks of scratch and tiles begin at. */
+static inline size_t sw_align64(size_t bytes) {
+    return (bytes + 63) / 64 * 64;
+}
+
 typedef struct sw_op_call {
     const sw_op *op;
     const sw_tensor *in[SW_MAX_INPUTS], *out, *places; /* places: TopK's second output; else NULL */

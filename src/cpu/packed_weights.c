@@ -60,12 +60,8 @@ static void pack_tile(void *context, size_t worker, size_t tile) {
     sw_nibbles_pack(in, packed->block, panel, steps, out);
 }
 
-static size_t align64(size_t bytes) {
-    return (bytes + 63) / 64 * 64;
-}
-
 static size_t sums_bytes(const sw_packed_weights *p) {
-    return align64(p->n_tiles * SW_INT_COLS * sizeof(int32_t));
+    return sw_align64(p->n_tiles * SW_INT_COLS * sizeof(int32_t));
 }
 
 static void fill(void *context, void *out) {
@@ -92,7 +88,7 @@ sw_code sw_packed_weights_get(sw_packed_weights *out, const sw_op_call *call, sw
                                .n_tiles = ((size_t)w->dims[0] + SW_INT_COLS - 1) / SW_INT_COLS,
                                .nibbles = w->form.four_bit && (!blockwise || blocks_fit),
                                .block = blockwise && blocks_fit ? w->form.block : 0};
-    out->tile_bytes = align64(out->nibbles ? sw_nibbles_bytes(in, out->block) : sw_int_panel_bytes(in));
+    out->tile_bytes = sw_align64(out->nibbles ? sw_nibbles_bytes(in, out->block) : sw_int_panel_bytes(in));
 
     weights_key key;
     memset(&key, 0, sizeof key);
@@ -101,10 +97,10 @@ sw_code sw_packed_weights_get(sw_packed_weights *out, const sw_op_call *call, sw
 
     sw_arena work = SW_ARENA_EMPTY;
     packing p = {.call = call, .isa = sw_int_best(), .packed = out};
-    p.products_bytes = blockwise ? align64(SW_INT_COLS * in) : 0;
-    p.panel_bytes = out->nibbles ? align64(sw_int_panel_bytes(in)) : 0;
+    p.products_bytes = blockwise ? sw_align64(SW_INT_COLS * in) : 0;
+    p.panel_bytes = out->nibbles ? sw_align64(sw_int_panel_bytes(in)) : 0;
     p.worker_bytes = p.products_bytes + p.panel_bytes;
-    if (out->block > 0) p.worker_bytes += align64(in / out->block * SW_INT_COLS);
+    if (out->block > 0) p.worker_bytes += sw_align64(in / out->block * SW_INT_COLS);
     p.scratch = sw_arena_array(&work, sw_pool_threads(call->pool), p.worker_bytes);
     const void *memory = NULL;
     sw_code code = SW_OK;

@@ -50,6 +50,18 @@ static inline sw_product sw_product_of(float ratio, int32_t offset_a, int32_t of
                         32768 + a - (2 * a + 65535) * (b + 32768)};
 }
 
+/* True where a * b * multiplier + constant has 32 bits for all integers of [0, top] with their offsets added:
+ * it is greatest and least at the corners. */
+static inline bool sw_products_fit_int32(int32_t offset_a, int32_t offset_b, int32_t top, int64_t multiplier,
+                                         int64_t constant) {
+    for (int corner = 0; corner < 4; corner++) {
+        const int64_t a = offset_a + (corner % 2) * (int64_t)top, b = offset_b + corner / 2 * (int64_t)top;
+        const int64_t v = a * b * multiplier + constant;
+        if (v < INT32_MIN || v > INT32_MAX) return false;
+    }
+    return true;
+}
+
 /* True where the multiplier has room for the ratio: up to 1/8 of a step. */
 static inline bool sw_product_fits(float ratio) {
     return ratio < 0.125f;

@@ -47,7 +47,7 @@ typedef struct scratch {
 
 static char *take(char *base, size_t *used, size_t bytes) {
     char *block = base != NULL ? base + *used : NULL;
-    *used += (bytes + 63) / 64 * 64;
+    *used += sw_align64(bytes);
     return block;
 }
 

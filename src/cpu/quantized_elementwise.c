@@ -122,19 +122,13 @@ static void set_loop_rules(const sw_op_call *call, binary_prepared *p) {
         p->isa = sw_row_best();
     } else if (p->form == MULTIPLY_U8) {
         const int32_t za = call->in[0]->encoding.offset, zb = call->in[1]->encoding.offset;
-        for (int corner = 0; corner < 4; corner++) { /* where a product is greatest or least */
-            const int64_t a = za + (corner % 2) * top, b = zb + corner / 2 * top;
-            if (!fits_int32(a * b * p->multiplier + p->constant)) return;
-        }
+        if (!sw_products_fit_int32(za, zb, UINT8_MAX, p->multiplier, p->constant)) return;
         p->multiply8_rule =
             (sw_multiply8_rule){za, zb, (uint32_t)p->multiplier, (uint32_t)p->constant, p->shift};
         p->isa = sw_row_best();
     } else if (p->form == MULTIPLY_U16) {
         const int32_t za = call->in[0]->encoding.offset, zb = call->in[1]->encoding.offset;
-        for (int corner = 0; corner < 4; corner++) { /* where a product is greatest or least */
-            const int64_t a = za + (corner % 2) * top, b = zb + corner / 2 * top;
-            if (!fits_int32(a * b + p->product.bias)) return;
-        }
+        if (!sw_products_fit_int32(za, zb, UINT16_MAX, 1, p->product.bias)) return;
         if (!fits_int32(p->product.bias)) return;
         /* |e| <= 2^31 * multiplier / 2^31, and a share of as much: halves keep their difference in 32 bits.
          */

@@ -43,17 +43,13 @@ static size_t rows_of(const sw_op_call *call) {
     return (size_t)sw_tensor_elements(call->in[0]) / call->in[1]->dims[1];
 }
 
-static size_t align64(size_t bytes) {
-    return (bytes + 63) / 64 * 64;
-}
-
 /* [x in the variant's form: rows][a panel a worker]. */
 static size_t x_bytes(const sw_op_call *call) {
     return rows_of(call) * sw_int_x_bytes(call->in[1]->dims[1]);
 }
 
 static size_t worker_bytes(const sw_op_call *call) {
-    return call->in[1]->form.four_bit ? align64(sw_int_panel_bytes(call->in[1]->dims[1])) : 0;
+    return call->in[1]->form.four_bit ? sw_align64(sw_int_panel_bytes(call->in[1]->dims[1])) : 0;
 }
 
 size_t sw_quantized_fully_connected_scratch(const sw_op_call *call) {

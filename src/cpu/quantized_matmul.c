@@ -45,12 +45,12 @@ sw_code sw_quantized_matmul_prepare(sw_op_call *call, sw_arena *arena, sw_error 
 /* Each batch entry: a's rows [m][planes][k], b's rows [n][planes][k], then the sums of each row, 64-bit. */
 static size_t entry_bytes(const shape *s) {
     size_t bytes = s->m * s->a_planes * s->k + s->n * s->b_planes * s->k;
-    return (bytes + 63) / 64 * 64 + (s->m + s->n) * sizeof(int64_t);
+    return sw_align64(bytes) + (s->m + s->n) * sizeof(int64_t);
 }
 
 size_t sw_quantized_matmul_scratch(const sw_op_call *call) {
     shape s = shape_of(call);
-    return s.batch * ((entry_bytes(&s) + 63) / 64 * 64);
+    return s.batch * sw_align64(entry_bytes(&s));
 }
 
 typedef struct job {
@@ -128,7 +128,7 @@ static void entries(void *context, size_t begin, size_t end) {
         uint8_t *a = (uint8_t *)j->call->scratch + e * j->stride;
         int8_t *b = (int8_t *)(a + s->m * s->a_planes * s->k);
         size_t bytes = s->m * s->a_planes * s->k + s->n * s->b_planes * s->k;
-        int64_t *a_sums = (int64_t *)(void *)(a + (bytes + 63) / 64 * 64), *b_sums = a_sums + s->m;
+        int64_t *a_sums = (int64_t *)(void *)(a + sw_align64(bytes)), *b_sums = a_sums + s->m;
         pack_a(j, e, a, a_sums);
         pack_b(j, e, b, b_sums);
         for (size_t r0 = 0; r0 < s->m; r0 += A_ROWS_PER_TILE)
@@ -158,6 +158,6 @@ static void entries(void *context, size_t begin, size_t end) {
 
 void sw_quantized_matmul_run(const sw_op_call *call) {
     job j = {call, shape_of(call), 0, *(sw_dot_u8s8 **)call->prepared};
-    j.stride = (entry_bytes(&j.s) + 63) / 64 * 64;
+    j.stride = sw_align64(entry_bytes(&j.s));
     sw_pool_for(call->pool, j.s.batch, 1, entries, &j);
 }

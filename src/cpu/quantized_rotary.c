@@ -25,11 +25,7 @@ typedef struct rotary_prepared {
 } rotary_prepared;
 
 static bool product_fits_int32(sw_product p, int32_t oa, int32_t ob) {
-    for (int corner = 0; corner < 4; corner++) { /* where a product is greatest or least */
-        const int64_t a = oa + (corner % 2) * UINT16_MAX, b = ob + corner / 2 * UINT16_MAX;
-        const int64_t v = a * b + p.bias;
-        if (v < INT32_MIN || v > INT32_MAX) return false;
-    }
+    if (!sw_products_fit_int32(oa, ob, UINT16_MAX, 1, p.bias)) return false;
     /* Sums of three results below 2^31 * multiplier / 2^31 have 32 bits. */
     return p.bias >= INT32_MIN && p.bias <= INT32_MAX && p.multiplier < 1 << 28;
 }
@@ -53,11 +49,7 @@ static void set_rotary_rule(const sw_op_call *call, rotary_prepared *p) {
 
 static bool rule8_of(sw_product8 p, int32_t oa, int32_t ob, sw_product8_rule *out) {
     const int64_t constant = (1 << 14) - p.centre;
-    for (int corner = 0; corner < 4; corner++) {
-        const int64_t a = oa + (corner % 2) * UINT8_MAX, b = ob + corner / 2 * UINT8_MAX;
-        const int64_t v = a * b * p.multiplier + constant;
-        if (v < INT32_MIN || v > INT32_MAX) return false;
-    }
+    if (!sw_products_fit_int32(oa, ob, UINT8_MAX, p.multiplier, constant)) return false;
     *out = (sw_product8_rule){(uint32_t)p.multiplier, (uint32_t)constant, (int32_t)p.steps};
     return p.steps > -(1 << 24) && p.steps < 1 << 24; /* sums of some have 32 bits */
 }
