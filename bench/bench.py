@@ -183,14 +183,22 @@ def read_compile(talk, artifact):
     """The table that a compile prints, and what its manifest says."""
     stages = [{"stage": m[1], "seconds": float(m[2]), "cpu_seconds": float(m[3]), "peak_memory_mb": float(m[4])}
               for m in re.finditer(r"^([a-z-]+) +([0-9.]+) s +([0-9.]+) s +([0-9]+) MB$", talk, re.M)]
-    total = re.search(r"^compiled into .* in ([0-9.]+) s: ([0-9.]+) s beside Qualcomm's finalize of ([0-9.]+) s; "
-                      r"peak memory ([0-9]+) MB, of this process ([0-9]+) MB$", talk, re.M)
+    total = re.search(r"^compiled into .* in ([0-9.]+) s: Qualcomm's finalize ([0-9.]+) s, its other calls ([0-9.]+) s, "
+                      r"ours ([0-9.]+) s(?: \([0-9]+ % of finalize\))?; peak memory ([0-9]+) MB, of this process "
+                      r"([0-9]+) MB$", talk, re.M)
     with open(os.path.join(artifact, "manifest.json"), encoding="utf-8") as file:
         graphs = json.load(file)["graphs"]
-    return {"stages": stages, "seconds": float(total[1]), "own_seconds": float(total[2]),
-            "finalize_seconds": float(total[3]), "peak_memory_mb": float(total[4]),
-            "own_peak_memory_mb": float(total[5]), "load_average": os.getloadavg(),
+    seconds, finalize, library, own = (float(total[i]) for i in range(1, 5))
+    return {"stages": stages, "seconds": seconds, "finalize_seconds": finalize, "library_seconds": library,
+            "own_seconds": own, "own_share": of_finalize(own, finalize),
+            "own_and_library_share": of_finalize(own + library, finalize), "peak_memory_mb": float(total[5]),
+            "own_peak_memory_mb": float(total[6]), "load_average": os.getloadavg(),
             "spill_fill_bytes": {g["name"]: g["spill_fill_bytes"] for g in graphs}}
+
+
+def of_finalize(seconds, finalize):
+    """A share, or None where all graphs came from the cache."""
+    return round(seconds / finalize, 3) if finalize > 0 else None
 
 
 def medians(result, name, threads):
@@ -223,9 +231,11 @@ def ratios(result, t):
     return rows
 
 
-def own_share(c):
+def own_shares(c):
     """Of finalize; nothing where all graphs came from the cache."""
-    return f", {100 * c['own_seconds'] / c['finalize_seconds']:.0f} %" if c["finalize_seconds"] > 0 else ""
+    if c["own_share"] is None:
+        return ""
+    return f" ({100 * c['own_share']:.0f} % of finalize, {100 * c['own_and_library_share']:.0f} % with the other calls)"
 
 
 def print_results(result):
@@ -244,8 +254,8 @@ def print_results(result):
         for what, value, wanted in ratios(result, t):
             print(f"    {what:48} {value:6.2f}  ({wanted})")
     for what, c in result["compiles"].items():
-        print(f"\ncompile {what}: {c['seconds']:.1f} s; {c['own_seconds']:.1f} s of them beside Qualcomm's finalize of "
-              f"{c['finalize_seconds']:.1f} s{own_share(c)}; peak memory "
+        print(f"\ncompile {what}: {c['seconds']:.1f} s: Qualcomm's finalize {c['finalize_seconds']:.1f} s, its other calls "
+              f"{c['library_seconds']:.1f} s, ours {c['own_seconds']:.1f} s{own_shares(c)}; peak memory "
               f"{c['peak_memory_mb']:.0f} MB, of our process {c['own_peak_memory_mb']:.0f} MB; spill-fill bytes "
               f"{c['spill_fill_bytes']}")
         for s in c["stages"]:

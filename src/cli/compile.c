@@ -366,12 +366,6 @@ typedef struct step {
     uint64_t peak_bytes;         /* while it ran: of this process, and of those that compile beside it */
 } step;
 
-/* What isn't Qualcomm's finalize: shards may be compiled side by side, so no more than what they took. */
-static double own_seconds(const job *j, double total) {
-    double finalize = j->lowering.finalize_seconds, beside = j->lowering.seconds;
-    return total - (finalize < beside ? finalize : beside);
-}
-
 static void print_summary(const job *j, const step *steps, size_t n_steps, double total) {
     char line[SW_LINE_BYTES], advice[SW_ADVICE_LINE_BYTES];
     for (uint32_t i = 0; i < j->manifest.n_graphs; i++)
@@ -386,11 +380,12 @@ static void print_summary(const job *j, const step *steps, size_t n_steps, doubl
     if (j->lowering.n_cached > 0)
         sw_log(SW_LOG_INFO, "context binaries: %u of %u from the cache, %s", j->lowering.n_cached,
                j->manifest.n_shards, j->options->grid.cache);
-    sw_log(SW_LOG_INFO,
-           "compiled into %s in %.1f s: %.1f s beside Qualcomm's finalize of %.1f s; peak memory %.0f MB, of "
-           "this process %.0f MB",
-           j->options->artifact, total, own_seconds(j, total), j->lowering.finalize_seconds,
-           (double)j->peak_bytes / 1e6, (double)j->own_peak_bytes / 1e6);
+    const sw_lowering *l = &j->lowering;
+    const sw_compile_seconds seconds =
+        sw_compile_seconds_of(total, l->seconds, l->finalize_seconds, l->call_seconds);
+    sw_log(SW_LOG_INFO, "compiled into %s in %s; peak memory %.0f MB, of this process %.0f MB",
+           j->options->artifact, sw_compile_seconds_line(&seconds, line), (double)j->peak_bytes / 1e6,
+           (double)j->own_peak_bytes / 1e6);
 }
 
 static sw_code run_step(job *j, step *s, sw_error *err) {

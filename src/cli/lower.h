@@ -21,12 +21,14 @@ typedef struct sw_lowering {
     uint64_t compiler_bytes; /* of memory, that a shard takes at most (cli/compile_memory.h) */
     bool slc_auto;           /* compile with the SLC allocator off, and again where the advisor wants it on */
 
-    struct sw_shard_process *processes; /* [n_shards], shared with the children */
+    struct sw_shards *shards; /* shared with the children */
     uint32_t n_started, n_running, at_once, n_cached;
     struct sw_memory_watch *watch; /* of this process and the children */
     uint64_t start_us;
-    double seconds;          /* after finish: from the start until the last one was done */
-    double finalize_seconds; /* after finish: of the compiler, in all of them, without what was cached */
+    double seconds; /* after finish: from the start until the last one was done */
+    /* After finish, of all of them, without what was cached: in graphFinalize, and in the library's other
+     * calls. */
+    double finalize_seconds, call_seconds;
 } sw_lowering;
 
 /* Takes what the cache has, and starts the first of the other shards. Call it from the only thread that is at

@@ -20,6 +20,26 @@ double sw_finalize_seconds(const sw_manifest *m) {
     return sum;
 }
 
+static double least(double a, double b) {
+    return a < b ? a : b;
+}
+
+sw_compile_seconds sw_compile_seconds_of(double total, double beside, double finalize, double calls) {
+    sw_compile_seconds s = {.total = total, .finalize = least(finalize, beside)};
+    s.calls = least(calls, beside - s.finalize);
+    s.own = total - s.finalize - s.calls;
+    return s;
+}
+
+const char *sw_compile_seconds_line(const sw_compile_seconds *s, char out[SW_LINE_BYTES]) {
+    int n = snprintf(out, SW_LINE_BYTES,
+                     "%.1f s: Qualcomm's finalize %.1f s, its other calls %.1f s, ours %.1f s", s->total,
+                     s->finalize, s->calls, s->own);
+    if (s->finalize > 0 && n > 0 && n < SW_LINE_BYTES) /* none: all came from the cache */
+        snprintf(out + n, SW_LINE_BYTES - (size_t)n, " (%.0f %% of finalize)", 100 * s->own / s->finalize);
+    return out;
+}
+
 const char *sw_graph_line(const sw_manifest *m, const sw_manifest_graph *g, char out[SW_LINE_BYTES]) {
     char label[SW_GRAPH_LABEL_BYTES], spill[32], read[32], write[32];
     int n = snprintf(out, SW_LINE_BYTES, "%s: SLC allocator %s, spill-fill %s, VTCM %llu MB",

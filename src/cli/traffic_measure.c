@@ -90,7 +90,7 @@ static sw_code compile(sw_traffic *t, sw_traffic_point *p, const sw_decoder *dec
     uint8_t *binary;
     uint64_t size;
     SW_TRY(sw_htp_compile(t->library, p->soc, (const sw_graph *const *)decoder->graphs, &options, 1,
-                          sw_traffic_shares_weights(t, p), NULL, NULL, &report, &binary, &size, err));
+                          sw_traffic_shares_weights(t, p), &report, &binary, &size, err));
     sw_code code =
         sw_binary_info_read(t->library, "the new context binary", binary, size, &t->arena, &info, err);
     free(binary);

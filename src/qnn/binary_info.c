@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "qnn/clock.h"
 #include "qnn/error.h"
 #include "qnn/log.h"
 
@@ -227,10 +228,10 @@ sw_code sw_binary_info_read(const sw_qnn_library *library, const char *file, con
     const QnnSystem_t *system = &library->system->system;
     Qnn_Handle_t handle = NULL;
     sw_qnn_log_reset();
-    Qnn_ErrorHandle_t e = system->systemContextCreate(&handle);
+    Qnn_ErrorHandle_t e = SW_QNN_TIMED(system->systemContextCreate(&handle));
     if (e != 0) return sw_qnn_fail(err, e, "%s: making a reader of context binaries", file);
     const QnnSystemContext_BinaryInfo_t *info = NULL;
-    e = system->systemContextGetMetaData(handle, data, size, &info);
+    e = SW_QNN_TIMED(system->systemContextGetMetaData(handle, data, size, &info));
     sw_code code;
     if (e != 0 || info == NULL) {
         sw_qnn_fail(err, e, "%s: not a readable context binary (%llu bytes)", file, (unsigned long long)size);

@@ -1,4 +1,6 @@
 /* compile.c: graphs to one context binary: lower all, compile each, take the binary. */
+#include <stdlib.h>
+
 #include "base/log.h"
 #include "qnn/htp.h"
 
@@ -27,20 +29,47 @@ static sw_code compile(sw_qnn_context *context, const sw_graph *const *graphs,
     return SW_OK;
 }
 
+sw_code sw_htp_compile_graphs(sw_htp_compiled *out, const sw_qnn_library *library, const sw_soc *soc,
+                              const sw_graph *const *graphs, const sw_qnn_graph_options *options,
+                              uint32_t n_graphs, bool weight_sharing, sw_htp_lowered *lowered,
+                              void *lowered_context, sw_htp_graph_report *reports, sw_error *err) {
+    *out = (sw_htp_compiled){0};
+    sw_code code = sw_qnn_open(&out->qnn, library, soc, err);
+    if (code == SW_OK) code = sw_qnn_context_create(&out->context, &out->qnn, weight_sharing, err);
+    if (code == SW_OK)
+        code = compile(&out->context, graphs, options, n_graphs, lowered, lowered_context, reports, err);
+    if (code != SW_OK) sw_htp_compiled_free(out);
+    return code;
+}
+
+void sw_htp_compiled_free(sw_htp_compiled *compiled) {
+    sw_qnn_context_free(&compiled->context);
+    sw_qnn_close(&compiled->qnn);
+}
+
+static sw_code take(sw_htp_compiled *compiled, uint8_t **binary, uint64_t *size, sw_error *err) {
+    uint64_t capacity;
+    SW_TRY(sw_qnn_context_binary_size(&compiled->context, &capacity, err));
+    *binary = malloc(capacity);
+    if (*binary == NULL)
+        return SW_FAIL(err, SW_NO_MEMORY, "no memory for a context binary of %llu bytes",
+                       (unsigned long long)capacity);
+    sw_code code = sw_qnn_context_binary(&compiled->context, *binary, capacity, size, err);
+    if (code == SW_OK) return SW_OK;
+    free(*binary);
+    *binary = NULL;
+    return code;
+}
+
 sw_code sw_htp_compile(const sw_qnn_library *library, const sw_soc *soc, const sw_graph *const *graphs,
                        const sw_qnn_graph_options *options, uint32_t n_graphs, bool weight_sharing,
-                       sw_htp_lowered *lowered, void *lowered_context, sw_htp_graph_report *reports,
-                       uint8_t **binary, uint64_t *size, sw_error *err) {
+                       sw_htp_graph_report *reports, uint8_t **binary, uint64_t *size, sw_error *err) {
     *binary = NULL;
     *size = 0;
-    sw_qnn qnn = {0};
-    sw_qnn_context context = {0};
-    sw_code code = sw_qnn_open(&qnn, library, soc, err);
-    if (code == SW_OK) code = sw_qnn_context_create(&context, &qnn, weight_sharing, err);
-    if (code == SW_OK)
-        code = compile(&context, graphs, options, n_graphs, lowered, lowered_context, reports, err);
-    if (code == SW_OK) code = sw_qnn_context_binary(&context, binary, size, err);
-    sw_qnn_context_free(&context);
-    sw_qnn_close(&qnn);
+    sw_htp_compiled compiled;
+    SW_TRY(sw_htp_compile_graphs(&compiled, library, soc, graphs, options, n_graphs, weight_sharing, NULL,
+                                 NULL, reports, err));
+    sw_code code = take(&compiled, binary, size, err);
+    sw_htp_compiled_free(&compiled);
     return code;
 }

@@ -6,8 +6,8 @@
 #include "qnn/context.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "qnn/clock.h"
 #include "qnn/error.h"
 #include "qnn/ticker.h"
 
@@ -34,14 +34,14 @@ sw_code sw_qnn_open(sw_qnn *qnn, const sw_qnn_library *library, const sw_soc *so
     device_config config;
     build_device_config(&config, soc);
     const char *step = "making a logger";
-    Qnn_ErrorHandle_t e = core->logCreate(sw_qnn_log_callback, sw_qnn_log_level(), &qnn->log);
+    Qnn_ErrorHandle_t e = SW_QNN_TIMED(core->logCreate(sw_qnn_log_callback, sw_qnn_log_level(), &qnn->log));
     if (e == 0) {
         step = "making a backend";
-        e = core->backendCreate(qnn->log, NULL, &qnn->backend);
+        e = SW_QNN_TIMED(core->backendCreate(qnn->log, NULL, &qnn->backend));
     }
     if (e == 0) {
         step = "making a device";
-        e = core->deviceCreate(qnn->log, config.list, &qnn->device);
+        e = SW_QNN_TIMED(core->deviceCreate(qnn->log, config.list, &qnn->device));
     }
     if (e == 0) return SW_OK;
     sw_code code = sw_qnn_fail(err, e, "%s for %s (SoC %u)", step, soc->name, soc->model_id);
@@ -80,15 +80,16 @@ sw_code sw_qnn_context_create(sw_qnn_context *context, sw_qnn *qnn, bool weight_
     context_config config;
     build_context_config(&config, weight_sharing);
     sw_qnn_log_reset();
-    Qnn_ErrorHandle_t e =
-        qnn->library->htp->core.contextCreate(qnn->backend, qnn->device, config.list, &context->handle);
+    Qnn_ErrorHandle_t e = SW_QNN_TIMED(
+        qnn->library->htp->core.contextCreate(qnn->backend, qnn->device, config.list, &context->handle));
     if (e == 0) return SW_OK;
     context->handle = NULL;
     return sw_qnn_fail(err, e, "making a context with weight sharing %s", weight_sharing ? "on" : "off");
 }
 
 void sw_qnn_context_free(sw_qnn_context *context) {
-    if (context->handle != NULL) context->qnn->library->htp->core.contextFree(context->handle, NULL);
+    if (context->handle != NULL)
+        (void)SW_QNN_TIMED(context->qnn->library->htp->core.contextFree(context->handle, NULL));
     *context = (sw_qnn_context){0};
 }
 
@@ -133,7 +134,7 @@ sw_code sw_qnn_graph_create(sw_qnn_context *context, const char *name, const sw_
     /* The compiler tells its SLC setting in a verbose line of this call alone. */
     uint32_t level = sw_qnn_log_level();
     if (level < QNN_LOG_VERBOSE) core->logSetLogLevel(qnn->log, QNN_LOG_VERBOSE);
-    Qnn_ErrorHandle_t e = core->graphCreate(context->handle, name, config.list, &out->handle);
+    Qnn_ErrorHandle_t e = SW_QNN_TIMED(core->graphCreate(context->handle, name, config.list, &out->handle));
     if (level < QNN_LOG_VERBOSE) core->logSetLogLevel(qnn->log, level);
     if (e != 0) return sw_qnn_fail(err, e, "making graph %s", name);
     sw_qnn_capture seen;
@@ -202,25 +203,22 @@ sw_code sw_qnn_graph_finalize(sw_qnn_context *context, sw_qnn_graph *graph, sw_e
     return SW_OK;
 }
 
-sw_code sw_qnn_context_binary(sw_qnn_context *context, uint8_t **out, uint64_t *size, sw_error *err) {
-    *out = NULL;
-    *size = 0;
-    const QnnCore_t *core = &context->qnn->library->htp->core;
+sw_code sw_qnn_context_binary_size(sw_qnn_context *context, uint64_t *capacity, sw_error *err) {
+    *capacity = 0;
     sw_qnn_log_reset();
-    uint64_t capacity = 0, written = 0;
-    Qnn_ErrorHandle_t e = core->contextGetBinarySize(context->handle, &capacity);
-    if (e != 0) return sw_qnn_fail(err, e, "asking for the context binary's size");
-    uint8_t *data = malloc(capacity);
-    if (data == NULL)
-        return SW_FAIL(err, SW_NO_MEMORY, "no memory for a context binary of %llu bytes",
+    Qnn_ErrorHandle_t e =
+        SW_QNN_TIMED(context->qnn->library->htp->core.contextGetBinarySize(context->handle, capacity));
+    if (e == 0 && *capacity > 0) return SW_OK;
+    return sw_qnn_fail(err, e, "asking for the context binary's size");
+}
+
+sw_code sw_qnn_context_binary(sw_qnn_context *context, uint8_t *data, uint64_t capacity, uint64_t *size,
+                              sw_error *err) {
+    *size = 0;
+    sw_qnn_log_reset();
+    Qnn_ErrorHandle_t e = SW_QNN_TIMED(
+        context->qnn->library->htp->core.contextGetBinary(context->handle, data, capacity, size));
+    if (e == 0 && *size > 0 && *size <= capacity) return SW_OK;
+    return sw_qnn_fail(err, e, "taking the context binary (%llu of %llu bytes)", (unsigned long long)*size,
                        (unsigned long long)capacity);
-    e = core->contextGetBinary(context->handle, data, capacity, &written);
-    if (e != 0 || written == 0 || written > capacity) {
-        free(data);
-        return sw_qnn_fail(err, e, "taking the context binary (%llu of %llu bytes)",
-                           (unsigned long long)written, (unsigned long long)capacity);
-    }
-    *out = data;
-    *size = written;
-    return SW_OK;
 }

@@ -60,9 +60,10 @@ sw_code sw_qnn_graph_create(sw_qnn_context *context, const char *name, const sw_
  * op that doesn't fit into VTCM, with its layer and what it wants. */
 sw_code sw_qnn_graph_finalize(sw_qnn_context *context, sw_qnn_graph *graph, sw_error *err) SW_MUST_CHECK;
 
-/* The context with all its graphs, finalized before, as one binary. *out is for free().
- * Errors: SW_LIBRARY, SW_NO_MEMORY. */
-sw_code sw_qnn_context_binary(sw_qnn_context *context, uint8_t **out, uint64_t *size,
+/* The context with all its graphs, finalized before, as one binary: the room that it needs, then the binary
+ * into data[capacity]. Errors: SW_LIBRARY. */
+sw_code sw_qnn_context_binary_size(sw_qnn_context *context, uint64_t *capacity, sw_error *err) SW_MUST_CHECK;
+sw_code sw_qnn_context_binary(sw_qnn_context *context, uint8_t *data, uint64_t capacity, uint64_t *size,
                               sw_error *err) SW_MUST_CHECK;
 
 #endif

@@ -49,11 +49,28 @@ typedef struct sw_htp_graph_report {
  * next graph is lowered. For giving pages back while the compiler needs the memory. */
 typedef void sw_htp_lowered(void *context);
 
-/* Compiles graphs[n] into one context binary. options[n], reports[n]. *binary is for free(). lowered may be
- * NULL. Errors: SW_INVALID_ARGUMENT, SW_UNSUPPORTED (an op, weight sharing), SW_LIBRARY, SW_NO_MEMORY. */
+/* Compiled graphs in a context of the library's, for sw_qnn_context_binary. Not to be moved: the context
+ * points to qnn. */
+typedef struct sw_htp_compiled {
+    sw_qnn qnn;
+    sw_qnn_context context;
+} sw_htp_compiled;
+
+/* Compiles graphs[n]. options[n], reports[n]; lowered may be NULL. After an error nothing is left open.
+ * Errors: SW_INVALID_ARGUMENT, SW_UNSUPPORTED (an op, weight sharing), SW_LIBRARY, SW_NO_MEMORY. */
+sw_code sw_htp_compile_graphs(sw_htp_compiled *out, const sw_qnn_library *library, const sw_soc *soc,
+                              const sw_graph *const *graphs, const sw_qnn_graph_options *options,
+                              uint32_t n_graphs, bool weight_sharing, sw_htp_lowered *lowered,
+                              void *lowered_context, sw_htp_graph_report *reports,
+                              sw_error *err) SW_MUST_CHECK;
+
+/* Takes a quarter of a second for a small model; a process that ends can leave it. No-op on a freed one. */
+void sw_htp_compiled_free(sw_htp_compiled *compiled);
+
+/* All of it: graphs[n] into one context binary. *binary is for free(). Errors: the same. */
 sw_code sw_htp_compile(const sw_qnn_library *library, const sw_soc *soc, const sw_graph *const *graphs,
                        const sw_qnn_graph_options *options, uint32_t n_graphs, bool weight_sharing,
-                       sw_htp_lowered *lowered, void *lowered_context, sw_htp_graph_report *reports,
-                       uint8_t **binary, uint64_t *size, sw_error *err) SW_MUST_CHECK;
+                       sw_htp_graph_report *reports, uint8_t **binary, uint64_t *size,
+                       sw_error *err) SW_MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/f16.h"
+#include "qnn/clock.h"
 #include "qnn/error.h"
 
 static const uint32_t qnn_types[SW_DTYPE_COUNT] = {
@@ -197,7 +198,7 @@ static sw_code create_tensor(const sw_qnn_context *context, const sw_graph *grap
     SW_TRY(set_data(t, out, &turned, err));
     sw_qnn_log_reset();
     Qnn_ErrorHandle_t e =
-        context->qnn->library->htp->core.tensorCreateGraphTensor(lowered->graph.handle, out);
+        SW_QNN_TIMED(context->qnn->library->htp->core.tensorCreateGraphTensor(lowered->graph.handle, out));
     free(turned);
     out->v2.clientBuf.data = NULL;
     out->v2.clientBuf.dataSize = 0;
@@ -233,13 +234,14 @@ static sw_code add_op(const sw_qnn_context *context, const sw_graph *graph, cons
     for (uint32_t i = 0; i < call.params.count; i++) {
         Qnn_Param_t *param = &call.params.list[i];
         if (param->paramType != QNN_PARAM_TENSOR) continue;
-        Qnn_ErrorHandle_t e = core->tensorCreateGraphTensor(lowered->graph.handle, &param->u.tensor);
+        Qnn_ErrorHandle_t e =
+            SW_QNN_TIMED(core->tensorCreateGraphTensor(lowered->graph.handle, &param->u.tensor));
         if (e != 0)
             return sw_qnn_fail(err, e, "%s: making parameter %s.%s", graph->name, op->name, param->name);
     }
-    Qnn_ErrorHandle_t e = core->backendValidateOpConfig(context->qnn->backend, call.config);
+    Qnn_ErrorHandle_t e = SW_QNN_TIMED(core->backendValidateOpConfig(context->qnn->backend, call.config));
     if (e != 0) return fail_op(err, e, "the HTP can't do it", graph, op);
-    e = core->graphAddNode(lowered->graph.handle, call.config);
+    e = SW_QNN_TIMED(core->graphAddNode(lowered->graph.handle, call.config));
     return e == 0 ? SW_OK : fail_op(err, e, "the library doesn't take it", graph, op);
 }
 

@@ -120,8 +120,8 @@ static void hybrid_graphs_share_their_weights(void **state) {
     uint64_t sizes[2], shared;
     for (int sharing = 0; sharing < 2; sharing++) {
         uint8_t *binary;
-        CHECK_OK(sw_htp_compile(&library, sw_soc_find("SM8750"), graphs, options, 2, sharing, NULL, NULL,
-                                reports, &binary, &sizes[sharing], &test_error));
+        CHECK_OK(sw_htp_compile(&library, sw_soc_find("SM8750"), graphs, options, 2, sharing, reports,
+                                &binary, &sizes[sharing], &test_error));
         /* The compiler's own word for each graph's SLC setting. */
         assert_int_equal(reports[0].slc_allocate, 1);
         assert_int_equal(reports[1].slc_allocate, 0);
@@ -146,8 +146,8 @@ static void slc_binaries_can_not_be_loaded_back(void **state) {
         sw_htp_graph_report report;
         uint8_t *binary;
         uint64_t size;
-        CHECK_OK(sw_htp_compile(&library, sw_soc_find("SM8750"), graphs, on ? &slc : &plain, 1, false, NULL,
-                                NULL, &report, &binary, &size, &test_error));
+        CHECK_OK(sw_htp_compile(&library, sw_soc_find("SM8750"), graphs, on ? &slc : &plain, 1, false,
+                                &report, &binary, &size, &test_error));
         sw_qnn qnn;
         CHECK_OK(sw_qnn_open(&qnn, &library, sw_soc_find("SM8750"), &test_error));
         const QnnCore_t *core = &library.htp->core;
@@ -201,7 +201,7 @@ static void impossible_ops_are_named_with_the_library_s_reason(void **state) {
     uint8_t *binary;
     uint64_t size;
     assert_int_equal(sw_htp_compile(&library, sw_soc_find("SM8750"), (const sw_graph *[]){g}, &plain, 1,
-                                    false, NULL, NULL, &report, &binary, &size, &test_error),
+                                    false, &report, &binary, &size, &test_error),
                      SW_UNSUPPORTED);
     assert_null(binary);
     assert_non_null(strstr(test_error.message, "mixed: op fc2 (FullyConnected; mid u8[1,96], w2 s8[32,96] -> "
@@ -212,7 +212,7 @@ static void impossible_ops_are_named_with_the_library_s_reason(void **state) {
     g = make_graph("empty_constant", 1);
     g->tensors[sw_graph_find(g, "w1")]->data = NULL;
     assert_int_equal(sw_htp_compile(&library, sw_soc_find("SM8750"), (const sw_graph *[]){g}, &plain, 1,
-                                    false, NULL, NULL, &report, &binary, &size, &test_error),
+                                    false, &report, &binary, &size, &test_error),
                      SW_INVALID_ARGUMENT);
     assert_non_null(strstr(test_error.message, "constant w1: it has no data"));
 }

@@ -52,8 +52,8 @@ static sw_htp_graph_report compile(const char *soc, uint32_t vocab, uint32_t pie
     sw_htp_graph_report report;
     uint8_t *binary;
     uint64_t size;
-    if (sw_htp_compile(&library, sw_soc_find(soc), graphs, &options, 1, false, NULL, NULL, &report, &binary,
-                       &size, &test_error) != SW_OK)
+    if (sw_htp_compile(&library, sw_soc_find(soc), graphs, &options, 1, false, &report, &binary, &size,
+                       &test_error) != SW_OK)
         fail_msg("%s, vocabulary %u in %u pieces: %s", soc, vocab, pieces, test_error.message);
     assert_true(size > (uint64_t)vocab * HIDDEN); /* the weights are in it */
     assert_true(report.ddr.known);

@@ -29,8 +29,8 @@ static void compile(const sw_graph *const *graphs, uint32_t n, bool sharing, boo
     sw_htp_graph_report reports[2];
     uint8_t *data;
     sw_binary_info *info = sw_arena_alloc(&arena, sizeof *info);
-    CHECK_OK(sw_htp_compile(&library, sw_soc_find("SM8750"), graphs, options, n, sharing, NULL, NULL, reports,
-                            &data, &out->size, &test_error));
+    CHECK_OK(sw_htp_compile(&library, sw_soc_find("SM8750"), graphs, options, n, sharing, reports, &data,
+                            &out->size, &test_error));
     CHECK_OK(sw_binary_info_read(&library, "new.bin", data, out->size, &arena, info, &test_error));
     out->file = "new.bin", out->data = data, out->info = info;
 }
@@ -130,8 +130,8 @@ static void an_op_larger_than_vtcm_is_named(void **state) {
     sw_htp_graph_report report;
     uint8_t *data;
     uint64_t size;
-    assert_int_equal(sw_htp_compile(&library, sw_soc_find("SM8750"), list, &options, 1, false, NULL, NULL,
-                                    &report, &data, &size, &test_error),
+    assert_int_equal(sw_htp_compile(&library, sw_soc_find("SM8750"), list, &options, 1, false, &report, &data,
+                                    &size, &test_error),
                      SW_UNSUPPORTED);
     if (strstr(
             test_error.message,

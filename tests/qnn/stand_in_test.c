@@ -6,15 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/log.h"
+#include "qnn/clock.h"
 #include "qnn/context.h"
 
 static char calls[2048];   /* one word a call */
 static int fail_at, count; /* the call that fails, from 1; 0: none */
 static int slc_word;       /* what the stand-in's compiler says; -1: nothing */
 static uint64_t binary_size, binary_written;
+static unsigned binary_us; /* that taking it lasts */
 
 static uint64_t record(const char *format, ...) SW_PRINTF(1, 2);
 static uint64_t record(const char *format, ...) {
@@ -123,6 +127,7 @@ static uint64_t get_size(Qnn_Handle_t context, uint64_t *size) {
 static uint64_t get_binary(Qnn_Handle_t context, void *data, uint64_t size, uint64_t *written) {
     assert_ptr_equal(context, handle(4));
     memset(data, 7, size);
+    usleep(binary_us);
     *written = binary_written;
     return record("binary");
 }
@@ -150,6 +155,7 @@ static int reset(void **state) {
     fail_at = count = 0;
     slc_word = -1;
     binary_size = binary_written = 100;
+    binary_us = 0;
     return 0;
 }
 
@@ -240,27 +246,51 @@ static void another_slc_setting_than_asked_for_is_an_error(void **state) {
 static void binaries_of_impossible_sizes_are_refused(void **state) {
     (void)state;
     assert_int_equal(open_all(false), SW_OK);
-    uint8_t *data;
-    uint64_t size;
+    uint8_t data[100];
+    uint64_t capacity, size;
+    assert_int_equal(sw_qnn_context_binary_size(&context, &capacity, &err), SW_OK);
+    assert_int_equal(capacity, sizeof data);
     binary_written = 90; /* less than asked room for is legal */
-    assert_int_equal(sw_qnn_context_binary(&context, &data, &size, &err), SW_OK);
+    assert_int_equal(sw_qnn_context_binary(&context, data, capacity, &size, &err), SW_OK);
     assert_int_equal(size, 90);
     assert_int_equal(data[89], 7);
-    free(data);
     static const uint64_t wrong[] = {0, 101};
     for (size_t i = 0; i < 2; i++) {
         binary_written = wrong[i];
-        assert_int_equal(sw_qnn_context_binary(&context, &data, &size, &err), SW_LIBRARY);
-        assert_null(data);
+        assert_int_equal(sw_qnn_context_binary(&context, data, capacity, &size, &err), SW_LIBRARY);
     }
+    binary_size = 0;
+    assert_int_equal(sw_qnn_context_binary_size(&context, &capacity, &err), SW_LIBRARY);
+    close_all();
+}
+
+/* No less than what the call slept, no more than what passed outside of it; what is not a call counts not. */
+static void the_library_s_time_is_added_up(void **state) {
+    (void)state;
+    uint8_t data[100];
+    uint64_t size;
+    assert_int_equal(open_all(false), SW_OK);
+    binary_us = 20000;
+    for (int i = 0; i < 2; i++) {
+        const double before = sw_qnn_call_seconds();
+        const uint64_t start = sw_now_us();
+        assert_int_equal(sw_qnn_context_binary(&context, data, sizeof data, &size, &err), SW_OK);
+        const double passed = (double)(sw_now_us() - start) / 1e6, counted = sw_qnn_call_seconds() - before;
+        assert_true(counted >= 0.0199 && counted <= passed + 1e-6);
+    }
+    const double before = sw_qnn_call_seconds();
+    usleep(20000);
+    assert_true(sw_qnn_call_seconds() == before);
     close_all();
 }
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup(f, reset)
-    const struct CMUnitTest tests[] = {
-        TEST(every_creation_has_the_same_configuration), TEST(a_failed_step_leaves_nothing_open),
-        TEST(graph_options_are_all_sent), TEST(another_slc_setting_than_asked_for_is_an_error),
-        TEST(binaries_of_impossible_sizes_are_refused)};
+    const struct CMUnitTest tests[] = {TEST(every_creation_has_the_same_configuration),
+                                       TEST(a_failed_step_leaves_nothing_open),
+                                       TEST(graph_options_are_all_sent),
+                                       TEST(another_slc_setting_than_asked_for_is_an_error),
+                                       TEST(binaries_of_impossible_sizes_are_refused),
+                                       TEST(the_library_s_time_is_added_up)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
