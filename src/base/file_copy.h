@@ -10,6 +10,11 @@
 sw_code sw_file_copy(const char *from, const char *to, char sha256[SW_SHA256_HEX_BYTES],
                      sw_error *err) SW_MUST_CHECK;
 
+/* The content of `from` under another name: the same file by a second name, or else a copy. A file that was
+ * at `to` is replaced. Neither name must be written through from now on, only replaced. Errors: as
+ * sw_file_copy. */
+sw_code sw_file_share(const char *from, const char *to, sw_error *err) SW_MUST_CHECK;
+
 /* The hash alone. */
 sw_code sw_file_hash(const char *path, char sha256[SW_SHA256_HEX_BYTES], sw_error *err) SW_MUST_CHECK;
 

@@ -89,10 +89,11 @@ sw_code sw_bundle_writer_add(sw_bundle_writer *w, sw_part_kind kind, const char 
                              uint64_t size, sw_error *err) SW_MUST_CHECK;
 
 /* The same for a part that the caller, or a process of its own, writes as a file: to *path, in the writer's
- * arena; once it is whole, adopt makes it a part. */
+ * arena; once it is whole, adopt makes it a part: *out, borrowed, which the writer has at *path of its own path
+ * until the commit. NULL: not asked for. */
 sw_code sw_bundle_writer_path(sw_bundle_writer *w, const char *name, const char **path,
                               sw_error *err) SW_MUST_CHECK;
-sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name,
+sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name, const sw_part **out,
                                sw_error *err) SW_MUST_CHECK;
 
 /* The hash of the first part of a kind, or NULL; borrowed. And where it is until the commit: in the writer's

@@ -264,12 +264,14 @@ sw_code sw_bundle_writer_path(sw_bundle_writer *w, const char *name, const char 
     return *path != NULL ? SW_OK : no_memory(w, err);
 }
 
-sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name, sw_error *err) {
+sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name, const sw_part **out,
+                               sw_error *err) {
     sw_file_map map;
     const char *path;
     SW_TRY(sw_bundle_writer_path(w, name, &path, err));
     SW_TRY(sw_file_map_open(&map, path, err));
     sw_code code = adopt(w, kind, name, &map, err);
+    if (code == SW_OK && out != NULL) *out = &w->parts[w->n_parts - 1];
     sw_file_map_close(&map);
     return code;
 }
@@ -345,7 +347,7 @@ static sw_code add_sink(sw_bundle_writer *w, sw_error *err) {
     const char *path;
     SW_TRY(sw_bundle_writer_path(w, SINK_NAME, &path, err));
     SW_TRY(sw_bundle_sink_write(w->decoder, path, err));
-    return sw_bundle_writer_adopt(w, SW_PART_SINK, SINK_NAME, err);
+    return sw_bundle_writer_adopt(w, SW_PART_SINK, SINK_NAME, NULL, err);
 }
 
 static sw_code sync_folder(const sw_bundle_writer *w, sw_error *err) {

@@ -161,12 +161,11 @@ sw_code sw_context_entry_take(const sw_context_entry *e, const char *path, sw_ma
     return SW_OK;
 }
 
-sw_code sw_context_entry_keep(const sw_context_entry *e, const char *path, const sw_manifest_graph *graphs,
-                              uint32_t n, sw_error *err) {
+sw_code sw_context_entry_keep(const sw_context_entry *e, const char *path, const char *sha256,
+                              const sw_manifest_graph *graphs, uint32_t n, sw_error *err) {
     sw_arena arena = SW_ARENA_EMPTY;
-    char sha256[SW_SHA256_HEX_BYTES];
     const char *file = entry_path(e, &arena, "json"), *binary = entry_path(e, &arena, "bin");
-    sw_code code = file != NULL && binary != NULL ? sw_file_copy(path, binary, sha256, err) : no_memory(err);
+    sw_code code = file != NULL && binary != NULL ? sw_file_share(path, binary, err) : no_memory(err);
     if (code == SW_OK) {
         json_t *list = json_array();
         for (uint32_t i = 0; i < n; i++) json_array_append_new(list, graph_to_json(&graphs[i]));

@@ -27,8 +27,8 @@ sw_code sw_context_entry_find(sw_context_entry *out, const char *folder, const s
 sw_code sw_context_entry_take(const sw_context_entry *entry, const char *path, sw_manifest_graph *graphs,
                               uint32_t n, sw_arena *arena, bool *found, sw_error *err) SW_MUST_CHECK;
 
-/* Puts the binary at path and the graphs' figures there. */
-sw_code sw_context_entry_keep(const sw_context_entry *entry, const char *path,
+/* Puts the binary at path (sw_file_share), of that hash, and the graphs' figures there. */
+sw_code sw_context_entry_keep(const sw_context_entry *entry, const char *path, const char *sha256,
                               const sw_manifest_graph *graphs, uint32_t n, sw_error *err) SW_MUST_CHECK;
 
 #endif

@@ -204,13 +204,16 @@ static sw_code use_cache(sw_lowering *l, sw_error *err) {
 }
 
 /* A full disk of the cache's doesn't end a compile that is done. */
-static void keep(sw_lowering *l, uint32_t shard, const char *path) {
+static void keep(sw_lowering *l, uint32_t shard, const sw_part *part) {
     sw_shard_process *p = &l->shards->of[shard];
     sw_error err;
+    const char *path;
     const sw_manifest_graph *graphs = &l->manifest->graphs[shard * l->target->n_kinds];
     if (l->cache == NULL || p->cached) return;
-    if (sw_context_entry_keep(&p->entry, path, graphs, l->target->n_kinds, &err) != SW_OK)
-        sw_log(SW_LOG_WARN, "--cache: %s", err.message);
+    sw_code code = sw_bundle_writer_path(l->writer, part->path, &path, &err);
+    if (code == SW_OK)
+        code = sw_context_entry_keep(&p->entry, path, part->sha256, graphs, l->target->n_kinds, &err);
+    if (code != SW_OK) sw_log(SW_LOG_WARN, "--cache: %s", err.message);
 }
 
 static uint32_t choose_at_once(const sw_lowering *l) {
@@ -342,12 +345,10 @@ sw_code sw_lowering_finish(sw_lowering *l, sw_error *err) {
     l->seconds = (double)(sw_now_us() - l->start_us) / 1e6;
     for (uint32_t i = 0; code == SW_OK && i < n; i++) { /* in the order of the layers */
         char name[32];
-        const char *path;
+        const sw_part *part;
         part_name(name, i);
-        code = sw_bundle_writer_path(l->writer, name, &path, err);
-        if (code != SW_OK) break;
-        keep(l, i, path);
-        code = sw_bundle_writer_adopt(l->writer, SW_PART_CONTEXT, name, err);
+        code = sw_bundle_writer_adopt(l->writer, SW_PART_CONTEXT, name, &part, err);
+        if (code == SW_OK) keep(l, i, part);
     }
     return code;
 }
@@ -360,7 +361,7 @@ void sw_lowering_stop(sw_lowering *l) {
     if (l->shards != NULL) {
         for (uint32_t i = 0; i < l->n_started; i++) {
             if (l->shards->of[i].pid == 0) continue;
-            kill(l->shards->of[i].pid, SIGKILL);
+            if (!l->shards->of[i].taken) kill(l->shards->of[i].pid, SIGKILL);
             wait_for(l, &l->shards->of[i]);
         }
         munmap(l->shards, shared_bytes(l));
