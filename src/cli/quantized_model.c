@@ -14,8 +14,8 @@
 
 enum {
     ROUNDING_TOKENS = 8192, /* of the calibration text, at most, that rounding looks at */
-    ENOUGH_TOKENS = 1024,   /* of the built-in text, spread over its documents, for 16-bit activations */
-    PACK_TOKENS = 256       /* of several documents in one run */
+    ENOUGH_TOKENS = 400,    /* of the built-in text, spread over its documents, for 16-bit activations */
+    PACK_DOCUMENTS = 10     /* in one run: more read weights less often, but each row looks at all columns */
 };
 
 bool sw_cli_wants_rotation(const sw_recipe *recipe, const sw_options *options) {
@@ -84,7 +84,7 @@ sw_code sw_quantized_model_restore(sw_quantized_model *q, const sw_recipe *recip
     return sw_model_of_shapes(&q->rotated.model, &h, err);
 }
 
-/* 16-bit activations have so many steps to spare that their ranges may be too wide: a quarter of the built-in
+/* 16-bit activations have so many steps to spare that their ranges may be too wide: a tenth of the built-in
  * text and some room serve as well as all of it (docs/accuracy.md). */
 static bool beginnings_are_enough(const sw_recipe *recipe, const sw_calibration *c) {
     return c->built_in && recipe->activation == SW_U16 && recipe->smooth == 0 &&
@@ -94,9 +94,9 @@ static bool beginnings_are_enough(const sw_recipe *recipe, const sw_calibration 
 static sw_code calibrate_on_beginnings(sw_quantized_model *q, const sw_calibration *c,
                                        const sw_checkpoint *checkpoint, sw_error *err) {
     sw_packs packs;
-    const uint32_t each = ENOUGH_TOKENS / (uint32_t)c->n_beginnings + 1;
-    SW_TRY(sw_packs_make(&packs, &q->sink, c->beginnings, c->n_beginnings, each,
-                         each > PACK_TOKENS ? each : PACK_TOKENS, &q->arena, err));
+    const uint32_t each = (ENOUGH_TOKENS - 1) / (uint32_t)c->n_beginnings + 1;
+    SW_TRY(sw_packs_make(&packs, &q->sink, c->beginnings, c->n_beginnings, each, PACK_DOCUMENTS * each,
+                         &q->arena, err));
     q->n_calibrated = packs.n_tokens, q->n_windows = packs.n;
     sw_log(SW_LOG_INFO, "calibration: %zu tokens, the beginnings of %zu documents of %s, %u more held out",
            packs.n_tokens, c->n_beginnings, c->name, c->held_out.n_tokens);

@@ -6,6 +6,7 @@
 
 #include <immintrin.h>
 
+#include "cpu/exp_f32.h"
 #include "cpu/f32_isa.h"
 
 #if defined(__clang__)
@@ -91,7 +92,7 @@ static void to_f16(size_t n, const float *in, uint16_t *out) {
 }
 
 static void exp_f32(size_t n, float scale, float shift, const float *in, float *out) {
-    sw_f32_avx2.exp(n, scale, shift, in, out);
+    sw_exp_f32_loop(n, scale, shift, in, out);
 }
 
 const sw_f32_isa sw_f32_avx512 = {SW_ISA_AVX512, tile, pack, dot, from_f16, to_f16, exp_f32};

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "base/f16.h"
+#include "quant/value_loops.h"
 
 enum { LANES = 8, CANDIDATES = 15, PIECE = 64 };
 
@@ -45,9 +46,10 @@ static inline float integer_of(float x, float inverse, bounds b) {
 }
 
 static float greatest_magnitude(const float *x, size_t n) {
-    float greatest = 0;
-    for (size_t i = 0; i < n; i++) greatest = fabsf(x[i]) > greatest ? fabsf(x[i]) : greatest;
-    return greatest;
+    float min, max;
+    if (n == 0) return 0;
+    sw_values_best()->range(x, n, &min, &max);
+    return fmaxf(fabsf(min), fabsf(max));
 }
 
 /* sum h x q and sum h q^2 of the integers that the scale gives, h = 1 where there are no weights. Lanes, so
@@ -111,26 +113,15 @@ static void exactly_8(const float *x, size_t n, float scale, int8_t *q) {
     }
 }
 
-/* By a product of floats: the same but next to ties. Returns how near to a tie one of the values came. */
-static float nearest_of_8(const float *x, size_t n, float inverse, int8_t *q) {
-    float least[LANES];
-    for (size_t l = 0; l < LANES; l++) least[l] = n % LANES == 0 ? 1 : 0; /* 0: the rest of a row, exactly */
-    for (size_t i = 0; i + LANES <= n; i += LANES)
-        for (size_t l = 0; l < LANES; l++) {
-            const float v = x[i + l] * inverse, integer = nearest(v), distance = 0.5f - fabsf(v - integer);
-            least[l] = distance < least[l] ? distance : least[l];
-            q[i + l] = (int8_t)(int32_t)(integer > 127 ? 127 : integer < -127 ? -127 : integer);
-        }
-    for (size_t l = 1; l < LANES; l++) least[0] = least[l] < least[0] ? least[l] : least[0];
-    return least[0];
-}
-
+/* By a product of floats, and exactly only where one came next to a tie. */
 static void rows_of_8(const float *row, size_t cols, int8_t *q, float *row_scale) {
+    const sw_value_loops *loops = sw_values_best();
     float scale = scale_of_8(row, cols);
     *row_scale = scale;
     for (size_t i = 0; i < cols; i += PIECE) {
         const size_t n = cols - i < PIECE ? cols - i : PIECE;
-        if (nearest_of_8(row + i, n, 1 / scale, q + i) < least_distance) exactly_8(row + i, n, scale, q + i);
+        if (loops->nearest_of_8(row + i, n, 1 / scale, q + i) < least_distance)
+            exactly_8(row + i, n, scale, q + i);
     }
 }
 

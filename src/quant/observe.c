@@ -13,6 +13,7 @@
 #include "graph/decoder.h"
 #include "quant/collect.h"
 #include "quant/rules.h"
+#include "quant/value_loops.h"
 
 struct sw_ranges {
     sw_names names;
@@ -64,39 +65,22 @@ const sw_range *sw_ranges_at(const sw_ranges *ranges, uint32_t index, const char
 }
 
 void sw_ranges_widen(sw_ranges *ranges, sw_groups *groups) {
-    static const float share = 0.25f;
+    static const float seen = 0.25f, scores = 1; /* docs/accuracy.md, "Calibration text" */
     for (uint32_t i = 0; i < ranges->names.count; i++) {
         sw_range *r = &ranges->ranges[i];
         if (r->min > r->max || sw_names_find(&groups->names, ranges->names.names[i]) == UINT32_MAX) continue;
         const sw_range_kind kind = sw_groups_kind(groups, ranges->names.names[i]);
         if (kind == SW_RANGE_SEEN) {
-            r->min = fminf(r->min, r->min * (1 + share)), r->max = fmaxf(r->max, r->max * (1 + share));
+            r->min = fminf(r->min, r->min * (1 + seen)), r->max = fmaxf(r->max, r->max * (1 + seen));
         } else if (kind == SW_RANGE_SCORES && isfinite(r->least_row_max)) {
             const float span = r->max - r->least_row_max;
-            r->max += share * span, r->least_row_max -= share * span;
+            r->max += scores * span, r->least_row_max -= scores * span;
         }
     }
 }
 
-/* A float's bits as an integer of the same order: negative floats, whose magnitude bits grow downwards, get
- * those turned over. Its own inverse. Infinities and NaNs lie outside all finite values. */
-static inline int32_t ordered(int32_t bits) {
-    return bits ^ (int32_t)((uint32_t)(bits >> 31) & 0x7fffffffu);
-}
-
 bool sw_range_of_values(const float *values, size_t n, float *min, float *max) {
-    int32_t least = INT32_MAX, greatest = INT32_MIN; /* integers: compilers vectorize their min and max */
-    for (size_t i = 0; i < n; i++) {
-        int32_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        int32_t key = ordered(bits);
-        least = key < least ? key : least;
-        greatest = key > greatest ? key : greatest;
-    }
-    least = ordered(least);
-    greatest = ordered(greatest);
-    memcpy(min, &least, sizeof *min);
-    memcpy(max, &greatest, sizeof *max);
+    sw_values_best()->range(values, n, min, max);
     return isfinite(*min) && isfinite(*max);
 }
 

@@ -22,7 +22,8 @@ sw_code sw_ranges_merge(sw_ranges *ranges, const char *name, sw_range seen, sw_e
 /* NULL where the name was never seen. */
 const sw_range *sw_ranges_find(const sw_ranges *ranges, const char *name);
 
-/* Widens what activations of 16 bits have seen by a quarter: what a short text doesn't show. */
+/* Widens ranges of 16 bits by what a short text doesn't show: by a quarter, but scores by as much as their
+ * rows' greatest values were apart, to both sides. */
 void sw_ranges_widen(sw_ranges *ranges, sw_groups *groups);
 
 /* All of them, in the order in which they were first seen. */

@@ -116,7 +116,7 @@ sw_code sw_calibrate(sw_ranges **out, const sw_model *model, const sw_sink *sink
                      sw_device *device, const sw_window *windows, size_t n_windows,
                      sw_error *err) SW_MUST_CHECK;
 /* The same over windows of several documents each (pack.h), for 16-bit activations: with so many steps to
- * spare, ranges reach a quarter beyond what these few tokens show; not those of K and V. */
+ * spare, ranges reach beyond what these few tokens show (sw_ranges_widen); not those of K and V. */
 struct sw_packs;
 sw_code sw_calibrate_packed(sw_ranges **out, const sw_model *model, const sw_sink *sink,
                             const sw_recipe *recipe, sw_device *device, const struct sw_packs *packs,

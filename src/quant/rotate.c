@@ -103,7 +103,8 @@ void sw_rotation_free(sw_rotation *r) {
 void sw_rotation_apply(const sw_rotation *r, float *restrict x, size_t width, float *restrict scratch) {
     const sw_rotate_loops *loops = r->loops;
     size_t walsh = r->size / r->block, run = walsh * width; /* floats of one index of B */
-    for (size_t i = 0; i < r->size; i++)
+    for (size_t i = 0; i < r->size && width == 1; i++) x[i] *= r->signs[i];
+    for (size_t i = 0; i < r->size && width > 1; i++)
         for (size_t k = 0; k < width; k++) x[i * width + k] *= r->signs[i];
     for (size_t i = 0; i < r->block; i++) loops->walsh(x + i * run, walsh, width);
     if (r->dense == NULL) return;

@@ -1,5 +1,6 @@
 /* rotate_body.h: the loops of rotate_loops.h, included once by each variant's file, whose compiler flags say
  * what a vector of 16 floats is made of. */
+#include <stdint.h>
 #include <string.h>
 
 enum { LANES = 16, ROWS = 4 };
@@ -8,8 +9,7 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 #define LOAD(v, from) memcpy(&(v), from, sizeof(lanes))
 #define STORE(to, v)  memcpy(to, &(v), sizeof(lanes))
 
-/* One step on neighbours `half` apart; half is a constant at most calls. */
-static inline __attribute__((always_inline)) void butterflies(float *x, size_t n, size_t half) {
+static void butterflies(float *x, size_t n, size_t half) {
     for (size_t at = 0; at < n; at += 2 * half)
         for (size_t i = at; i < at + half; i++) {
             float a = x[i], b = x[i + half];
@@ -27,15 +27,31 @@ static inline void butterflies_of_lanes(float *x, size_t n, size_t half) {
         }
 }
 
+typedef int32_t mask __attribute__((vector_size(LANES * sizeof(int32_t))));
+#define MINUS INT32_MIN /* the sign bit of a float */
+
+/* A step inside of a vector: each lane's partner, plus or minus the lane itself. */
+#define STEP(v, signs, ...)                                                                                  \
+    ((lanes)__builtin_shufflevector(v, v, __VA_ARGS__) + (lanes)((mask)(v) ^ (mask)signs))
+
+static inline void walsh_of_lanes(float *x) {
+    static const mask by1 = {0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS},
+                      by2 = {0, 0, MINUS, MINUS, 0, 0, MINUS, MINUS, 0, 0, MINUS, MINUS, 0, 0, MINUS, MINUS},
+                      by4 = {0, 0, 0, 0, MINUS, MINUS, MINUS, MINUS, 0, 0, 0, 0, MINUS, MINUS, MINUS, MINUS},
+                      by8 = {0, 0, 0, 0, 0, 0, 0, 0, MINUS, MINUS, MINUS, MINUS, MINUS, MINUS, MINUS, MINUS};
+    lanes v;
+    LOAD(v, x);
+    v = STEP(v, by1, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    v = STEP(v, by2, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    v = STEP(v, by4, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    v = STEP(v, by8, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+    STORE(x, v);
+}
+
 static void walsh(float *x, size_t count, size_t run) {
     size_t n = count * run, half = run;
     if (run == 1 && n % LANES == 0) {
-        for (size_t at = 0; at < n; at += LANES) { /* four steps inside of a vector */
-            butterflies(x + at, LANES, 1);
-            butterflies(x + at, LANES, 2);
-            butterflies(x + at, LANES, 4);
-            butterflies(x + at, LANES, 8);
-        }
+        for (size_t at = 0; at < n; at += LANES) walsh_of_lanes(x + at);
         half = LANES;
     }
     for (; half < n; half *= 2) {

@@ -13,6 +13,7 @@
 #include "quant/matrix.h"
 #include "quant/observe.h"
 #include "quant/quant.h"
+#include "quant/value_loops.h"
 
 enum { ROWS_A_TASK = SW_GPTQ_ROWS, FILE_BLOCK = 32 };
 
@@ -58,13 +59,8 @@ static sw_code make_scales(sw_decoder *decoder, job *j, sw_error *err) {
 }
 
 static void add_cost(const job *j, const float *row, uint32_t cols, size_t r, float *scratch) {
-    double signal = 0, noise = 0;
     sw_weight_matrix_row(&j->tensor, r, scratch);
-    for (uint32_t i = 0; i < cols; i++) {
-        double x = (double)row[i], difference = x - (double)scratch[i];
-        signal += x * x, noise += difference * difference;
-    }
-    j->signal[r] = signal, j->noise[r] = noise;
+    sw_values_best()->cost(row, scratch, cols, &j->signal[r], &j->noise[r]);
 }
 
 /* From row r on. */
