@@ -79,6 +79,10 @@ sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) SW_MUST
 sw_code sw_bundle_writer_take_weights(sw_bundle_writer *w, sw_decoder *decoder, const char *file,
                                       const char *sha256, sw_error *err) SW_MUST_CHECK;
 
+/* Makes the weights a part, which takes the time of their hash. Once is enough: more do nothing, commit does
+ * it if nobody has. */
+sw_code sw_bundle_writer_hash_weights(sw_bundle_writer *w, sw_error *err) SW_MUST_CHECK;
+
 /* Gives the map's resident pages back; they are read again when touched. */
 void sw_bundle_writer_drop_pages(const sw_bundle_writer *w);
 
@@ -89,15 +93,15 @@ sw_code sw_bundle_writer_add(sw_bundle_writer *w, sw_part_kind kind, const char 
                              uint64_t size, sw_error *err) SW_MUST_CHECK;
 
 /* The same for a part that the caller, or a process of its own, writes as a file: to *path, in the writer's
- * arena; once it is whole, adopt makes it a part: *out, borrowed, which the writer has at *path of its own path
- * until the commit. NULL: not asked for. */
+ * arena; once it is whole, adopt makes it a part: *out, borrowed, which the writer has at *path of its own
+ * path until the commit. NULL: not asked for. */
 sw_code sw_bundle_writer_path(sw_bundle_writer *w, const char *name, const char **path,
                               sw_error *err) SW_MUST_CHECK;
 sw_code sw_bundle_writer_adopt(sw_bundle_writer *w, sw_part_kind kind, const char *name, const sw_part **out,
                                sw_error *err) SW_MUST_CHECK;
 
 /* The hash of the first part of a kind, or NULL; borrowed. And where it is until the commit: in the writer's
- * arena, NULL where there is none. */
+ * arena, NULL where there is none. Weights are one from sw_bundle_writer_hash_weights or take_weights on. */
 const char *sw_bundle_writer_sha256(const sw_bundle_writer *w, sw_part_kind kind);
 const char *sw_bundle_writer_file(sw_bundle_writer *w, sw_part_kind kind);
 

@@ -297,7 +297,6 @@ sw_code sw_bundle_writer_end_weights(sw_bundle_writer *w, sw_error *err) {
     const char *written = sw_path_join(&w->arena, w->partial, WEIGHTS_NAME);
     if (written == NULL) return no_memory(w, err);
     SW_TRY(sw_safetensors_open(&w->weights, written, err));
-    SW_TRY(adopt(w, SW_PART_WEIGHTS, WEIGHTS_NAME, &w->weights.map, err));
     bool *per_channel = sw_arena_array(&w->arena, w->decoder->n_constants, sizeof *per_channel);
     if (per_channel == NULL) return no_memory(w, err);
     for (uint32_t i = 0; i < w->decoder->n_constants; i++)
@@ -322,6 +321,13 @@ sw_code sw_bundle_writer_take_weights(sw_bundle_writer *w, sw_decoder *decoder, 
         per_channel[i] = t->dtype == SW_S8 && t->form.scales != SW_SCALES_FLOAT_BLOCK;
     }
     return sw_weights_attach(decoder, per_channel, &w->weights, err);
+}
+
+sw_code sw_bundle_writer_hash_weights(sw_bundle_writer *w, sw_error *err) {
+    if (w->weights.map.path == NULL)
+        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: the weights are not written yet", w->folder);
+    if (first_part(w, SW_PART_WEIGHTS) != NULL) return SW_OK;
+    return adopt(w, SW_PART_WEIGHTS, WEIGHTS_NAME, &w->weights.map, err);
 }
 
 void sw_bundle_writer_drop_pages(const sw_bundle_writer *w) {
@@ -398,8 +404,7 @@ static sw_code switch_over(sw_bundle_writer *w, const char *text, size_t size, s
 sw_code sw_bundle_writer_commit(sw_bundle_writer *w, sw_manifest *manifest, sw_error *err) {
     char *text;
     size_t size;
-    if (w->weights.map.path == NULL)
-        return SW_FAIL(err, SW_INVALID_ARGUMENT, "%s: the weights are not written yet", w->folder);
+    SW_TRY(sw_bundle_writer_hash_weights(w, err));
     SW_TRY(add_graph(w, err));
     SW_TRY(add_sink(w, err));
     manifest->parts = w->parts;

@@ -211,8 +211,8 @@ static sw_code quantize(job *j, sw_error *err) {
         return sw_decoder_verify(&j->decoder, err);
     }
     SW_TRY(sw_bundle_writer_begin_weights(j->writer, &j->decoder, err));
-    SW_TRY(
-        sw_quantize_constants(&j->decoder, &j->quantized, j->checkpoint.pool, put_constant, j->writer, err));
+    SW_TRY(sw_quantize_constants(&j->decoder, &j->quantized, j->checkpoint.pool, true, put_constant,
+                                 j->writer, err));
     SW_TRY(sw_bundle_writer_end_weights(j->writer, err));
     return sw_decoder_verify(&j->decoder, err);
 }
@@ -248,7 +248,7 @@ static sw_code evaluate(job *j, sw_error *err) {
  * float weights have served. */
 static sw_code keep(job *j, sw_error *err) {
     sw_error its = {SW_OK, ""};
-    (void)err;
+    SW_TRY(sw_bundle_writer_hash_weights(j->writer, err)); /* late: the compiler didn't have to wait for it */
     if (j->prepared.folder != NULL && !j->prepared.found &&
         sw_prepared_keep(&j->prepared, &j->quantized, &j->decoder,
                          sw_bundle_writer_file(j->writer, SW_PART_WEIGHTS), &j->texts, &its) != SW_OK)

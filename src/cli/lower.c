@@ -184,7 +184,6 @@ static sw_code look_up(sw_lowering *l, uint32_t shard, sw_error *err) {
     const char *weights = sw_bundle_writer_sha256(l->writer, SW_PART_WEIGHTS), *path;
     char name[32];
     part_name(name, shard);
-    if (weights == NULL) return SW_FAIL(err, SW_INTERNAL, "the weights are not written yet");
     SW_TRY(sw_bundle_writer_path(l->writer, name, &path, err));
     SW_TRY(sw_context_entry_find(&p->entry, l->cache, l->decoder, m, shard, l->slc_auto, weights,
                                  l->library->build_id, err));
@@ -199,6 +198,7 @@ static sw_code use_cache(sw_lowering *l, sw_error *err) {
     l->cache = sw_path_join(l->arena, l->cache, "contexts");
     if (l->cache == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     SW_TRY(sw_folder_make(l->cache, err));
+    SW_TRY(sw_bundle_writer_hash_weights(l->writer, err));
     for (uint32_t i = 0; i < l->manifest->n_shards; i++) SW_TRY(look_up(l, i, err));
     return SW_OK;
 }

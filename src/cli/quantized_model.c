@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/errand.h"
 #include "base/log.h"
 #include "graph/verify.h"
 #include "quant/layers.h"
@@ -201,31 +202,60 @@ static sw_code quantize_one(quantizing *z, sw_tensor *t, void *data, sw_error *e
     return sw_layers_replace(z->layers, t, data, err);
 }
 
-sw_code sw_quantize_constants(sw_decoder *decoder, const sw_quantized_model *q, sw_pool *pool,
+/* A constant on its way to the sink. */
+typedef struct delivery {
+    sw_constant_sink *sink;
+    void *context;
+    sw_tensor *constant;
+    void *data;
+    sw_errand errand;
+} delivery;
+
+static sw_code deliver(void *context, sw_error *err) {
+    const delivery *d = context;
+    return d->sink(d->context, d->constant, d->data, err);
+}
+
+/* In turns with two buffers, so that one can be filled while the other is on its way. */
+static sw_code quantize_all(quantizing *z, void *buffers[2], bool beside, delivery *d, sw_error *err) {
+    sw_progress progress;
+    sw_progress_start(&progress, "quantize", z->decoder->n_constants);
+    sw_code code = begin_layers(z, err);
+    for (uint32_t i = 0; i < z->decoder->n_constants && code == SW_OK; i++) {
+        sw_tensor *t = z->decoder->constants[i];
+        void *data = buffers[i % 2];
+        code = quantize_one(z, t, data, err);
+        if (code == SW_OK) code = sw_errand_finish(&d->errand, err);
+        d->constant = t, d->data = data;
+        if (code == SW_OK && beside)
+            sw_errand_start(&d->errand, deliver, d);
+        else if (code == SW_OK)
+            code = deliver(d, err);
+        sw_weight_drop_pages(t->weight);
+        sw_progress_update(&progress, i + 1u);
+    }
+    const sw_code last = sw_errand_finish(&d->errand, code == SW_OK ? err : NULL);
+    sw_progress_end(&progress);
+    return code == SW_OK ? last : code;
+}
+
+sw_code sw_quantize_constants(sw_decoder *decoder, const sw_quantized_model *q, sw_pool *pool, bool beside,
                               sw_constant_sink *sink, void *context, sw_error *err) {
     uint64_t largest = 0;
     for (uint32_t i = 0; i < decoder->n_constants; i++) {
         uint64_t bytes = sw_tensor_bytes(decoder->constants[i]);
         if (bytes > largest) largest = bytes;
     }
-    void *buffer = malloc((size_t)largest);
-    if (buffer == NULL)
-        return SW_FAIL(err, SW_NO_MEMORY, "no memory for a constant of %llu bytes",
-                       (unsigned long long)largest);
+    void *first = malloc((size_t)largest), *second = beside ? malloc((size_t)largest) : NULL;
+    void *buffers[2] = {first, second != NULL ? second : first};
     quantizing z = {.decoder = decoder, .q = q, .pool = pool};
-    sw_progress progress;
-    sw_progress_start(&progress, "quantize", decoder->n_constants);
-    sw_code code = begin_layers(&z, err);
-    for (uint32_t i = 0; i < decoder->n_constants && code == SW_OK; i++) {
-        sw_tensor *t = decoder->constants[i];
-        code = quantize_one(&z, t, buffer, err);
-        if (code == SW_OK) code = sink(context, t, buffer, err);
-        sw_weight_drop_pages(t->weight);
-        sw_progress_update(&progress, i + 1u);
-    }
-    sw_progress_end(&progress);
+    delivery d = {.sink = sink, .context = context};
+    sw_code code = first != NULL ? quantize_all(&z, buffers, second != NULL, &d, err)
+                                 : SW_FAIL(err, SW_NO_MEMORY, "no memory for a constant of %llu bytes",
+                                           (unsigned long long)largest);
     sw_layers_destroy(z.layers);
-    free(buffer);
+    free(first);
+    free(second);
     if (code == SW_OK) sw_weight_costs_log(&z.costs);
     return code;
 }
@@ -270,8 +300,9 @@ sw_code sw_window_decoder_quantize(sw_decoder *out, const sw_quantized_model *q,
     sw_code code = sw_quantize_types(out, &q->recipe, q->ranges, err);
     if (code == SW_OK) code = sw_sink_attach(out, &q->sink, err);
     if (code == SW_OK)
-        code = constants != NULL ? sw_borrow_constants(out, constants, err)
-                                 : sw_quantize_constants(out, q, pool, keep_in_arena, &out->arena, err);
+        code = constants != NULL
+                   ? sw_borrow_constants(out, constants, err)
+                   : sw_quantize_constants(out, q, pool, false, keep_in_arena, &out->arena, err);
     if (code == SW_OK) code = sw_decoder_verify(out, err);
     if (code != SW_OK) sw_decoder_free(out);
     return code;

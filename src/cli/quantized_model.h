@@ -53,8 +53,10 @@ void sw_quantized_model_free(sw_quantized_model *q); /* once or more */
 typedef sw_code sw_constant_sink(void *context, sw_tensor *constant, const void *data, sw_error *err);
 
 /* Quantizes the decoder's constants one by one, in their order; its types are those of the recipe by then.
- * The matrices of layers are rounded as the model's recipe says; q NULL: to the nearest. Draws progress. */
-sw_code sw_quantize_constants(sw_decoder *decoder, const sw_quantized_model *q, sw_pool *pool,
+ * The matrices of layers are rounded as the model's recipe says; q NULL: to the nearest. Draws progress.
+ * beside: a sink that waits for a disk and doesn't touch the decoder's arena has a thread of its own, one
+ * constant at a time, while the next one is quantized. */
+sw_code sw_quantize_constants(sw_decoder *decoder, const sw_quantized_model *q, sw_pool *pool, bool beside,
                               sw_constant_sink *sink, void *context, sw_error *err) SW_MUST_CHECK;
 
 /* Gives `to` the quantized constants of `from`, a decoder of the same model and recipe, which must outlive

@@ -101,6 +101,7 @@ static inline sw_code compile(const char *mark, uint32_t n_contexts) {
         if (code == SW_OK) code = sw_bundle_writer_put_constant(w, d->constants[i], data[i], &err);
     }
     if (code == SW_OK) code = sw_bundle_writer_end_weights(w, &err);
+    if (code == SW_OK) code = sw_bundle_writer_hash_weights(w, &err);
     if (code == SW_OK) code = sw_bundle_writer_add(w, SW_PART_TOKENIZER, "tokenizer.json", "{}", 2, &err);
     for (uint32_t i = 0; code == SW_OK && i < n_contexts; i++) {
         char text[64];

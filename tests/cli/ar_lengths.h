@@ -37,7 +37,7 @@ static inline void build_ar(sw_decoder *d, const sw_model *model, uint32_t conte
     if (recipe == NULL) return;
     AR_OK(sw_quantize_types(d, recipe, ranges, &ar_error));
     if (constants == NULL)
-        AR_OK(sw_quantize_constants(d, NULL, NULL, keep_constant, &d->arena, &ar_error));
+        AR_OK(sw_quantize_constants(d, NULL, NULL, false, keep_constant, &d->arena, &ar_error));
     else
         for (uint32_t i = 0; i < d->n_constants; i++) {
             assert_string_equal(d->constants[i]->name, constants->constants[i]->name);

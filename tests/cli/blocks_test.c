@@ -50,7 +50,7 @@ static void write_bundle(const sw_model *model, const char *recipe_name, sw_bund
     OK(sw_decoder_verify(&d, &err));
     OK(sw_bundle_writer_begin(&w, in_folder(recipe_name), &err));
     OK(sw_bundle_writer_begin_weights(w, &d, &err));
-    OK(sw_quantize_constants(&d, NULL, NULL, put_constant, w, &err));
+    OK(sw_quantize_constants(&d, NULL, NULL, true, put_constant, w, &err));
     OK(sw_bundle_writer_end_weights(w, &err));
     sw_manifest_init(&m, &d);
     m.tool_version = SW_VERSION, m.recipe = recipe_name, m.mode = SW_MODE_KV;

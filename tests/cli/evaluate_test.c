@@ -52,7 +52,7 @@ static int set_up(void **state) {
     OK(sw_quantized_model_calibrate(&quantized, &calibration, &checkpoint, &err));
     OK(sw_decoder_build(&decoder, quantized.model, 60, &graph, 1, &err));
     OK(sw_quantize_types(&decoder, &chosen, quantized.ranges, &err));
-    OK(sw_quantize_constants(&decoder, &quantized, NULL, keep, &decoder.arena, &err));
+    OK(sw_quantize_constants(&decoder, &quantized, NULL, false, keep, &decoder.arena, &err));
     OK(sw_decoder_verify(&decoder, &err));
     return 0;
 }
