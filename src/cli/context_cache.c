@@ -172,7 +172,8 @@ sw_code sw_context_entry_keep(const sw_context_entry *e, const char *path, const
         json_t *document = json_pack("{s:s, s:i, s:s, s:o}", "format", FORMAT, "version", (int)VERSION,
                                      "sha256", sha256, "graphs", list);
         char *text = document != NULL ? json_dumps(document, JSON_INDENT(1)) : NULL;
-        code = text != NULL ? sw_file_replace(file, text, strlen(text), err) : no_memory(err);
+        /* Not waited for on the disk: after a crash half of it is no JSON. */
+        code = text != NULL ? sw_file_put(file, text, strlen(text), err) : no_memory(err);
         free(text);
         json_decref(document);
     }
