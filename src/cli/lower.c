@@ -265,8 +265,11 @@ sw_code sw_lowering_start(sw_lowering *l, sw_error *err) {
     sw_memory_trim(); /* a child has all that is not given back */
     drop_pages(l->writer);
     l->start_us = sw_now_us();
-    if (l->n_cached < l->manifest->n_shards) l->watch = sw_memory_watch_start();
-    return start_shards(l, err);
+    SW_TRY(start_shards(l, err));
+    if (l->n_running > 0) l->watch = sw_memory_watch_start(); /* a thread: after what was forked */
+    for (uint32_t i = 0; i < l->n_started; i++)
+        if (l->shards->of[i].pid != 0) sw_memory_watch_add(l->watch, l->shards->of[i].pid);
+    return SW_OK;
 }
 
 /* Of a child that didn't get to the end of its work. */
