@@ -1,10 +1,18 @@
 /* rotate_body.h: the loops of rotate_loops.h, included once by each variant's file, whose compiler flags say
- * what a vector of 16 floats is made of. */
+ * how many floats a vector has. */
 #include <stdint.h>
 #include <string.h>
 
-enum { LANES = 16, ROWS = 4 };
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+#include "quant/vectors.h"
+
+enum {
+    LANES = SW_VECTOR_BYTES / sizeof(float),
+    ROWS = 4,
+    VECTORS = LANES < 16 ? 2 : 1, /* side by side: sums of ROWS rows that the processor can work on at once */
+    COLUMNS = LANES * VECTORS
+};
+typedef float lanes __attribute__((vector_size(SW_VECTOR_BYTES)));
+typedef int32_t mask __attribute__((vector_size(SW_VECTOR_BYTES)));
 
 #define LOAD(v, from) memcpy(&(v), from, sizeof(lanes))
 #define STORE(to, v)  memcpy(to, &(v), sizeof(lanes))
@@ -27,24 +35,38 @@ static inline void butterflies_of_lanes(float *x, size_t n, size_t half) {
         }
 }
 
-typedef int32_t mask __attribute__((vector_size(LANES * sizeof(int32_t))));
+/* The steps inside of a vector, the first neighbours 1 apart: each lane's partner, plus or minus the lane
+ * itself. */
 #define MINUS INT32_MIN /* the sign bit of a float */
+static const int32_t signs[4][16] = {
+    {0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS},
+    {0, 0, MINUS, MINUS, 0, 0, MINUS, MINUS, 0, 0, MINUS, MINUS, 0, 0, MINUS, MINUS},
+    {0, 0, 0, 0, MINUS, MINUS, MINUS, MINUS, 0, 0, 0, 0, MINUS, MINUS, MINUS, MINUS},
+    {0, 0, 0, 0, 0, 0, 0, 0, MINUS, MINUS, MINUS, MINUS, MINUS, MINUS, MINUS, MINUS}};
 
-/* A step inside of a vector: each lane's partner, plus or minus the lane itself. */
-#define STEP(v, signs, ...)                                                                                  \
-    ((lanes)__builtin_shufflevector(v, v, __VA_ARGS__) + (lanes)((mask)(v) ^ (mask)signs))
+#define STEP(v, step, ...)                                                                                   \
+    do {                                                                                                     \
+        mask minus;                                                                                          \
+        LOAD(minus, signs[step]);                                                                            \
+        v = (lanes)__builtin_shufflevector(v, v, __VA_ARGS__) + (lanes)((mask)(v) ^ minus);                  \
+    } while (0)
 
 static inline void walsh_of_lanes(float *x) {
-    static const mask by1 = {0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS, 0, MINUS},
-                      by2 = {0, 0, MINUS, MINUS, 0, 0, MINUS, MINUS, 0, 0, MINUS, MINUS, 0, 0, MINUS, MINUS},
-                      by4 = {0, 0, 0, 0, MINUS, MINUS, MINUS, MINUS, 0, 0, 0, 0, MINUS, MINUS, MINUS, MINUS},
-                      by8 = {0, 0, 0, 0, 0, 0, 0, 0, MINUS, MINUS, MINUS, MINUS, MINUS, MINUS, MINUS, MINUS};
     lanes v;
     LOAD(v, x);
-    v = STEP(v, by1, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
-    v = STEP(v, by2, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-    v = STEP(v, by4, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
-    v = STEP(v, by8, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+#if SW_VECTOR_BYTES == 64
+    STEP(v, 0, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    STEP(v, 1, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    STEP(v, 2, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    STEP(v, 3, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+#elif SW_VECTOR_BYTES == 32
+    STEP(v, 0, 1, 0, 3, 2, 5, 4, 7, 6);
+    STEP(v, 1, 2, 3, 0, 1, 6, 7, 4, 5);
+    STEP(v, 2, 4, 5, 6, 7, 0, 1, 2, 3);
+#else
+    STEP(v, 0, 1, 0, 3, 2);
+    STEP(v, 1, 2, 3, 0, 1);
+#endif
     STORE(x, v);
 }
 
@@ -62,21 +84,24 @@ static void walsh(float *x, size_t count, size_t run) {
     }
 }
 
-/* Four rows of the result, 16 columns: x is read once for all four. */
+/* Four rows of the result, COLUMNS columns: x is read once for all four. */
 static inline void four_rows(size_t block, size_t run, const float *dense, const float *x, float *out) {
-    lanes sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0}, v;
-    for (size_t i = 0; i < block; i++) {
-        LOAD(v, x + i * run);
-        const float *b = dense + i * block;
-        sum0 += v * b[0], sum1 += v * b[1], sum2 += v * b[2], sum3 += v * b[3];
-    }
-    STORE(out, sum0), STORE(out + run, sum1), STORE(out + 2 * run, sum2), STORE(out + 3 * run, sum3);
+    lanes sums[ROWS][VECTORS] = {{{0}}};
+    for (size_t i = 0; i < block; i++)
+        for (size_t k = 0; k < VECTORS; k++) {
+            lanes v;
+            LOAD(v, x + i * run + k * LANES);
+            for (size_t r = 0; r < ROWS; r++) sums[r][k] += v * dense[i * block + r];
+        }
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t k = 0; k < VECTORS; k++) STORE(out + r * run + k * LANES, sums[r][k]);
 }
 
 static void dense_rows(size_t block, size_t run, const float *dense, const float *x, float *out) {
-    size_t whole_rows = block / ROWS * ROWS, whole = run / LANES * LANES;
+    size_t whole_rows = block / ROWS * ROWS, whole = run / COLUMNS * COLUMNS;
     for (size_t j = 0; j < whole_rows; j += ROWS)
-        for (size_t k = 0; k < whole; k += LANES) four_rows(block, run, dense + j, x + k, out + j * run + k);
+        for (size_t k = 0; k < whole; k += COLUMNS)
+            four_rows(block, run, dense + j, x + k, out + j * run + k);
     for (size_t j = 0; j < block; j++) { /* what is left of either */
         size_t begin = j < whole_rows ? whole : 0;
         if (begin < run) memset(out + j * run + begin, 0, (run - begin) * sizeof *out);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/f16.h"
+#include "quant/vectors.h"
 
 /* A float's bits as an integer of the same order: negative floats, whose magnitude bits grow downwards, get
  * those turned over. Its own inverse. Compilers make vectors of minima of integers, not of floats. */
@@ -40,26 +41,28 @@ static float nearest_of_8(const float *x, size_t n, float inverse, int8_t *q) {
     return n > 0 ? sw_bits_to_f32((uint32_t)least) : 0.5f;
 }
 
-enum { LANES = 8 };
+/* Eight sums, whatever a vector has: the same bits. */
+enum { SUMS = 8, LANES = SW_VECTOR_BYTES / sizeof(double), VECTORS = SUMS / LANES };
 typedef float lanes_f32 __attribute__((vector_size(LANES * sizeof(float))));
 typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double))));
 
-static double total(lanes_f64 v) {
+static double total(const lanes_f64 sums[VECTORS]) {
     double sum = 0;
-    for (int l = 0; l < LANES; l++) sum += v[l];
+    for (int l = 0; l < SUMS; l++) sum += sums[l / LANES][l % LANES];
     return sum;
 }
 
 static void cost(const float *x, const float *y, size_t n, double *signal, double *noise) {
-    lanes_f64 signals = {0}, noises = {0};
+    lanes_f64 signals[VECTORS] = {{0}}, noises[VECTORS] = {{0}};
     size_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        lanes_f32 a, b;
-        memcpy(&a, x + i, sizeof a), memcpy(&b, y + i, sizeof b);
-        const lanes_f64 value = __builtin_convertvector(a, lanes_f64),
-                        error = value - __builtin_convertvector(b, lanes_f64);
-        signals += value * value, noises += error * error;
-    }
+    for (; i + SUMS <= n; i += SUMS)
+        for (size_t k = 0; k < VECTORS; k++) {
+            lanes_f32 a, b;
+            memcpy(&a, x + i + k * LANES, sizeof a), memcpy(&b, y + i + k * LANES, sizeof b);
+            const lanes_f64 value = __builtin_convertvector(a, lanes_f64),
+                            error = value - __builtin_convertvector(b, lanes_f64);
+            signals[k] += value * value, noises[k] += error * error;
+        }
     *signal = total(signals), *noise = total(noises);
     for (; i < n; i++) {
         const double value = (double)x[i], error = value - (double)y[i];

@@ -14,5 +14,6 @@ const sw_value_loops *sw_values_best(void) {
     if (sw_cpu_has(sw_values_avx2.needs)) found = &sw_values_avx2;
     if (sw_cpu_has(sw_values_avx512.needs)) found = &sw_values_avx512;
 #endif
-    return best = found;
+    best = found;
+    return found;
 }
