@@ -17,7 +17,7 @@ enum { ELEMENTS_PER_RANGE = 4096 };
 /* 2^16 at |x| = 32/3, for x = d * scale: a multiplier of d with 15 bits, less for small scales. */
 static sw_tanh_steps tanh_steps(float scale) {
     int exponent;
-    const double steps = 6144 * (double)scale;
+    const double steps = (double)(6144 * scale); /* a float: it decides ties */
     frexp(steps, &exponent);
     if (exponent > 16) return (sw_tanh_steps){65535, 0}; /* 2^16 and more: a single d is the end */
     const int bits = exponent < 0 ? 15 : 15 - exponent;
