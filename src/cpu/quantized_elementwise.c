@@ -51,11 +51,11 @@ static void broadcast_strides(const sw_tensor *t, const sw_tensor *y, size_t *st
     }
 }
 
-/* m in steps of the power of two that gives `larger` so many bits. */
-static double short_multiplier(double m, double larger, int bits) {
+/* The ratio in single precision, as the HTP has it, then 16 bits of it, ties to even. */
+static double widening_multiplier(const sw_tensor *x, const sw_tensor *y) {
     int exponent;
-    frexp(larger, &exponent);
-    return ldexp(floor(ldexp(m, bits - exponent) + 0.5), exponent - bits);
+    const double mantissa = frexp((double)(x->encoding.scale / y->encoding.scale), &exponent);
+    return ldexp(rint(ldexp(mantissa, 16)), exponent - 16);
 }
 
 /* share: what the inputs' offsets add. */
@@ -69,15 +69,16 @@ static void set_add(const sw_op_call *call, binary_prepared *p, int64_t a, int64
 }
 
 /* HTP's Add of u8: multipliers of s bits, s = 13 for a sum of ratios in [1, 2), one more for each halving,
- * but 15 at most; the sum cut to s - 8 fraction bits; the offsets' share rounded to as many. */
+ * but 15 at most; the sum cut to s - 8 fraction bits; the offsets' share, below 0, rounded half down to as
+ * many. */
 static void prepare_add_u8(const sw_op_call *call, binary_prepared *p) {
     const int32_t oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
     int exponent;
     frexp(p->a + p->b, &exponent);
     const int bits = exponent < -1 ? 15 : 14 - exponent, fraction = bits - 8;
     if (fraction < 1) return;
-    const int64_t a = (int64_t)floor(ldexp(p->a, bits) + 0.5), b = (int64_t)floor(ldexp(p->b, bits) + 0.5);
-    set_add(call, p, a, b, 8, (unsigned)fraction, (oa * a + ob * b + 128) >> 8);
+    const int64_t a = (int64_t)rint(ldexp(p->a, bits)), b = (int64_t)rint(ldexp(p->b, bits));
+    set_add(call, p, a, b, 8, (unsigned)fraction, (oa * a + ob * b + 127) >> 8);
 }
 
 /* HTP's Add of u16 (hexagon-nn's op_addsubmul_16.c has its scaling): multipliers of 15 bits, both of one
@@ -93,8 +94,9 @@ static void prepare_add_u16(const sw_op_call *call, binary_prepared *p) {
     set_add(call, p, a, b, 1, (unsigned)fraction, -((-oa * a - ob * b) >> 1));
 }
 
-/* HTP's Multiply of u8: one product, rounded once. */
-static void prepare_multiply_u8(const sw_op_call *call, binary_prepared *p, float ratio) {
+/* HTP's Multiply of u8: one product, rounded once. The ratio is one of another order than u16's. */
+static void prepare_multiply_u8(const sw_op_call *call, binary_prepared *p) {
+    const float ratio = call->in[0]->encoding.scale / call->out->encoding.scale * call->in[1]->encoding.scale;
     if (!(ratio < 1)) return; /* far from any seen, and another rule */
     p->form = MULTIPLY_U8;
     p->shift = sw_product8_shift(ratio);
@@ -152,7 +154,7 @@ sw_code sw_quantized_binary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
     if (call->op->type == SW_OP_MULTIPLY) {
         const float ratio = a->encoding.scale * b->encoding.scale / y->encoding.scale;
         p->a = (double)a->encoding.scale * b->encoding.scale / y->encoding.scale;
-        if (a->dtype == SW_U8) prepare_multiply_u8(call, p, ratio);
+        if (a->dtype == SW_U8) prepare_multiply_u8(call, p);
         if (a->dtype == SW_U16 && sw_product_fits(ratio)) p->form = MULTIPLY_U16;
         p->product = sw_product_of(ratio, a->encoding.offset, b->encoding.offset);
         p->share = sw_product_round(p->product.bias * p->product.multiplier);
@@ -302,7 +304,7 @@ static void convert_range(void *context, size_t begin, size_t end) {
     }
     const int32_t offset = y->encoding.offset, max = sw_dtype_max(y->dtype);
     double multiplier = (double)x->encoding.scale / y->encoding.scale;
-    if (x->dtype == SW_U8 && y->dtype == SW_U16) multiplier = short_multiplier(multiplier, multiplier, 15);
+    if (x->dtype == SW_U8 && y->dtype == SW_U16) multiplier = widening_multiplier(x, y);
     const narrowing n = narrowing_of(x, y);
     const int64_t most = UINT16_MAX * n.multiplier;
     if (n.shift > 0 && fits_int32(n.constant) && fits_int32(most) && fits_int32(most + n.constant)) {

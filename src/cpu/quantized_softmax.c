@@ -48,10 +48,17 @@ static uint16_t exp2_q15_u8(uint32_t t) {
     return (uint16_t)((e < 32767 ? e : 32767) >> (t >> 16));
 }
 
+/* Octaves a step of x: single precision and this order, as the HTP's; it is cut, so that its last bit counts.
+ */
+static double octaves_of(const sw_op_call *call) {
+    const float log2_e = 1.44269504f;
+    return (double)(call->in[0]->encoding.scale * log2_e * call->op->params.softmax.beta);
+}
+
 /* A distance's step to octaves has 8 bits, cut. */
 static void prepare_u8(const sw_op_call *call, softmax_prepared *p) {
     const sw_tensor *y = call->out;
-    const double octaves = p->step * 1.4426950408889634;
+    const double octaves = octaves_of(call);
     p->u8 = y->encoding.scale == 1.0f / 256 && y->encoding.offset == 0 && sw_last_dim(y) <= 65536 &&
             octaves >= 0x1p-20 && octaves < 0x1p10;
     if (!p->u8) return;
@@ -69,7 +76,7 @@ sw_code sw_quantized_softmax_prepare(sw_op_call *call, sw_arena *arena, sw_error
     softmax_prepared *p = sw_arena_alloc(arena, sizeof *p);
     if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     p->step = (double)x->encoding.scale * call->op->params.softmax.beta;
-    const double to_log2 = floor(ldexp(p->step * 1.4426950408889634, 22));
+    const double to_log2 = floor(ldexp(octaves_of(call), 22));
     /* Sums below 2^31, distances below 2^16: then no product leaves 64 bits. */
     p->u16 = x->dtype == SW_U16 && y->encoding.scale == 1.0f / 65536 && y->encoding.offset == 0 &&
              sw_last_dim(x) <= 65536 && to_log2 >= 0 && to_log2 < 0x1p40;
