@@ -92,7 +92,8 @@ static void run(compile *c, const char *name, const char *bundle) {
                                          c->prepared.weights_sha256, &err));
     } else {
         OK(sw_bundle_writer_begin_weights(c->writer, &c->decoder, &err));
-        OK(sw_quantize_constants(&c->decoder, &c->model, checkpoint.pool, true, put_constant, c->writer, &err));
+        OK(sw_quantize_constants(&c->decoder, &c->model, checkpoint.pool, true, put_constant, c->writer,
+                                 &err));
         OK(sw_bundle_writer_end_weights(c->writer, &err));
         OK(sw_bundle_writer_hash_weights(c->writer, &err));
         OK(sw_prepared_keep(&c->prepared, &c->model, &c->decoder,
