@@ -85,11 +85,21 @@ sw_code sw_quantized_model_restore(sw_quantized_model *q, const sw_recipe *recip
     return sw_model_of_shapes(&q->rotated.model, &h, err);
 }
 
+static bool any_gptq(const sw_recipe *recipe, const char *option) {
+    sw_rounding rounding = recipe->rounding;
+    if (option != NULL && sw_rounding_from_name(option, &rounding)) return rounding == SW_ROUND_GPTQ;
+    bool any = rounding == SW_ROUND_GPTQ;
+    for (uint32_t i = 0; i < recipe->n_weight_rules; i++)
+        any = any || recipe->weight_rules[i].rounding == SW_ROUND_GPTQ;
+    return any;
+}
+
 /* 16-bit activations have so many steps to spare that their ranges may be too wide: a tenth of the built-in
- * text and some room serve as well as all of it (docs/accuracy.md). */
-static bool beginnings_are_enough(const sw_recipe *recipe, const sw_calibration *c) {
+ * text and some room serve as well as all of it (docs/accuracy.md). What rounds by the text reads all of it
+ * anyway, and 4-bit weights gain by it. */
+static bool beginnings_are_enough(const sw_recipe *recipe, const char *rounding, const sw_calibration *c) {
     return c->built_in && recipe->activation == SW_U16 && recipe->smooth == 0 &&
-           recipe->n_activation_rules == 0 && !sw_recipe_has_methods(recipe);
+           recipe->n_activation_rules == 0 && !sw_recipe_has_methods(recipe) && !any_gptq(recipe, rounding);
 }
 
 static sw_code calibrate_on_beginnings(sw_quantized_model *q, const sw_calibration *c,
@@ -108,7 +118,7 @@ sw_code sw_quantized_model_calibrate(sw_quantized_model *q, const sw_calibration
                                      const sw_checkpoint *checkpoint, sw_error *err) {
     q->calibration = calibration, q->checkpoint = checkpoint;
     if (!sw_dtype_quantized(q->recipe.activation)) return SW_OK;
-    if (beginnings_are_enough(&q->recipe, calibration))
+    if (beginnings_are_enough(&q->recipe, q->rounding, calibration))
         return calibrate_on_beginnings(q, calibration, checkpoint, err);
     q->n_calibrated = calibration->n_used, q->n_windows = calibration->n_windows;
     sw_log(SW_LOG_INFO, "calibration: %zu tokens of %s in %zu windows, %u more held out", calibration->n_used,
@@ -135,8 +145,8 @@ bool sw_quantized_model_share(sw_quantized_model *q, const sw_recipe *recipe, co
     if (recipe->sink != other->recipe.sink || !same_smoothing(recipe, &other->recipe)) return false;
     if (sw_recipe_has_methods(recipe) || sw_recipe_has_methods(&other->recipe)) return false;
     if (sw_dtype_quantized(recipe->activation) && other->ranges == NULL) return false;
-    if (other->ranges != NULL && !beginnings_are_enough(recipe, other->calibration) &&
-        beginnings_are_enough(&other->recipe, other->calibration))
+    if (other->ranges != NULL && !beginnings_are_enough(recipe, options->rounding, other->calibration) &&
+        beginnings_are_enough(&other->recipe, other->rounding, other->calibration))
         return false;
     *q = (sw_quantized_model){.recipe = *recipe,
                               .model = other->model,
