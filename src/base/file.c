@@ -237,6 +237,7 @@ static bool flush(const sw_file_writer *w) {
 sw_code sw_file_writer_commit(sw_file_writer *w, sw_error *err) {
     sw_code code = SW_OK;
     bool failed = ferror(w->stream) != 0; /* an earlier fprintf, which the caller didn't look at: again */
+    if (failed) fputc('\n', w->stream);   /* so that there is something to fail with, and with its reason */
     errno = 0;
     if (fflush(w->stream) != 0 || !flush(w) || failed)
         code = SW_FAIL(err, SW_IO, "%s: can't write: %s", w->path,

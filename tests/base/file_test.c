@@ -1,4 +1,5 @@
 /* file_test.c: files are read whole or refused, replaced whole or left as they were. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,6 +148,28 @@ static void a_failed_write_is_not_committed(void **state) {
     assert_non_null(strstr(err.message, in_folder("a")));
     assert_content("a", "old");
     assert_int_equal(entries(), 1);
+}
+
+/* Also where the stream has nothing left to write by then: it drops what it couldn't. */
+static void a_failed_write_tells_the_systems_reason(void **state) {
+    (void)state;
+    struct rlimit limit, small;
+    sw_error err = {0};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 100;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    for (size_t n = 4000; n < 9000; n += n % 4096 < 16 || n % 4096 > 4080 ? 1 : 16) {
+        sw_file_writer w;
+        assert_int_equal(sw_file_writer_open(&w, in_folder("a"), &err), SW_OK);
+        setrlimit(RLIMIT_FSIZE, &small);
+        for (size_t i = 0; i < n; i++) fputc('x', w.stream);
+        assert_int_equal(sw_file_writer_commit(&w, &err), SW_IO);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        if (strstr(err.message, strerror(EFBIG)) == NULL) fail_msg("%zu bytes: %s", n, err.message);
+    }
+    signal(SIGXFSZ, handler);
+    assert_int_equal(entries(), 0);
 }
 
 static void only_regular_files_are_read_or_replaced(void **state) {
@@ -301,6 +324,7 @@ int main(void) {
         FILE_TEST(discard_leaves_nothing),
         FILE_TEST(two_writers_do_not_meet),
         FILE_TEST(a_failed_write_is_not_committed),
+        FILE_TEST(a_failed_write_tells_the_systems_reason),
         FILE_TEST(only_regular_files_are_read_or_replaced),
         FILE_TEST(what_is_missing_is_not_found),
         FILE_TEST(a_file_over_the_limit_is_refused),
