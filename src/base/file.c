@@ -236,9 +236,9 @@ static bool flush(const sw_file_writer *w) {
 
 sw_code sw_file_writer_commit(sw_file_writer *w, sw_error *err) {
     sw_code code = SW_OK;
-    bool failed = ferror(w->stream) != 0; /* an earlier fprintf, which the caller didn't look at: again */
-    if (failed) fputc('\n', w->stream);   /* so that there is something to fail with, and with its reason */
+    bool failed = ferror(w->stream) != 0; /* an earlier fprintf, which the caller didn't look at */
     errno = 0;
+    if (failed && write(fileno(w->stream), "", 1) == 1) errno = 0; /* else it tells the reason again */
     if (fflush(w->stream) != 0 || !flush(w) || failed)
         code = SW_FAIL(err, SW_IO, "%s: can't write: %s", w->path,
                        errno != 0 ? strerror(errno) : "a part of it was lost");
