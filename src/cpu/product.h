@@ -18,11 +18,13 @@ typedef struct sw_product8 {
     int64_t multiplier, centre, steps;
 } sw_product8;
 
-/* For the greatest ratio of an op, below 1: 15 bits, but no more than 22 of fraction. At least 15. */
+/* For the greatest ratio of an op, below 1: 15 bits after it is rounded, but no more than 22 of fraction. At
+ * least 14. */
 static inline unsigned sw_product8_shift(float ratio) {
     int exponent;
-    frexp((double)ratio, &exponent);
-    return exponent < -7 ? 22 : (unsigned)(15 - exponent);
+    const double mantissa = frexp((double)ratio, &exponent);
+    if (exponent < -7) return 22;
+    return (unsigned)(15 - exponent - (rint(ldexp(mantissa, 15)) >= 0x1p15));
 }
 
 static inline sw_product8 sw_product8_of(float ratio, unsigned shift, int32_t offset_a, int32_t offset_b) {

@@ -73,8 +73,9 @@ static void set_add(const sw_op_call *call, binary_prepared *p, int64_t a, int64
  * many. */
 static void prepare_add_u8(const sw_op_call *call, binary_prepared *p) {
     const int32_t oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
+    const float least = 0x1.ffdffep-1f; /* 4094 / 4095: a sum of this and more counts as the power above */
     int exponent;
-    frexp(p->a + p->b, &exponent);
+    if (frexpf((float)p->a + (float)p->b, &exponent) >= least) exponent++;
     const int bits = exponent < -1 ? 15 : 14 - exponent, fraction = bits - 8;
     if (fraction < 1) return;
     const int64_t a = (int64_t)rint(ldexp(p->a, bits)), b = (int64_t)rint(ldexp(p->b, bits));
@@ -280,11 +281,13 @@ typedef struct narrowing {
 
 static narrowing narrowing_of(const sw_tensor *x, const sw_tensor *y) {
     const float ratio = x->encoding.scale / y->encoding.scale;
-    if (x->dtype != SW_U16 || y->dtype != SW_U8 || !(ratio >= 0x1p-9f && ratio < 0x1p-4f))
+    if (x->dtype != SW_U16 || y->dtype != SW_U8 || !(ratio >= 0x1p-12f && ratio < 0x1p-4f))
         return (narrowing){0, 0, 0};
     int exponent;
-    const int64_t multiplier = (int64_t)rint(ldexp(frexp((double)ratio, &exponent), 14));
-    const int shift = 14 - exponent;
+    const double mantissa = frexp((double)ratio, &exponent);
+    /* As many as leave a multiplier of 2^14 or less, but 22 at most. */
+    const int shift = exponent < -7 ? 22 : 14 - exponent + (rint(ldexp(mantissa, 15)) == 0x1p14);
+    const int64_t multiplier = (int64_t)rint(ldexp((double)ratio, shift));
     const int64_t fixed = multiplier + (1 << 14); /* of q + 1, and for rounding */
     const int64_t exact = multiplier * x->encoding.offset - y->encoding.offset * ((int64_t)1 << shift) +
                           ((int64_t)1 << (shift - 1));

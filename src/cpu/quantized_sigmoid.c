@@ -1,9 +1,9 @@
 /* quantized_sigmoid.c: Sigmoid, and x * Sigmoid(x) as one op, of u8 and u16: a table of every input value,
  * but for x * Sigmoid(x) of u16, whose table would fill the caches.
  *
- * u8 is exact, half up. u16 is HTP's fixed-point tanh of x / 2: with v = 1 - min(1, |x| * 3/32) of 16 bits, a
- * cubic of v^2 in each of 16 segments. Method and coefficients are those of Qualcomm's hexagon-nn
- * (op_tanh_16.c, hvx_constants.c); the emulator's integers confirm them. */
+ * u8 is single precision, rounded where the HTP rounds. u16 is HTP's fixed-point tanh of x / 2: with v = 1 -
+ * min(1, |x| * 3/32) of 16 bits, a cubic of v^2 in each of 16 segments. Method and coefficients are those of
+ * Qualcomm's hexagon-nn (op_tanh_16.c, hvx_constants.c); the emulator's integers confirm them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +25,22 @@ static sw_tanh_steps tanh_steps(float scale) {
     return bits < 0 ? (sw_tanh_steps){2 * multiplier, 0} : (sw_tanh_steps){multiplier, (unsigned)bits};
 }
 
-/* Sigmoid(d * scale) of u8, to the double's end. */
+/* To the double's end. */
 static double exact_sigmoid(double v) {
     const double e = sw_exp_of_negative(v < 0 ? v : -v);
     return (v < 0 ? e : 1) / (1 + e);
+}
+
+/* In single precision, each operation rounded: u8's. */
+static float float_sigmoid(float v) {
+    const float e = (float)sw_exp_of_negative((double)(v < 0 ? v : -v));
+    return (v < 0 ? e : 1) / (1 + e);
+}
+
+/* u8's stored integer of v: single precision, ties to even. */
+static int32_t stored_u8(float v, const sw_tensor *y) {
+    const float q = rintf(v * (1 / y->encoding.scale) - (float)y->encoding.offset);
+    return sw_floor_saturated((double)q, UINT8_MAX);
 }
 
 typedef struct prepared {
@@ -75,10 +87,11 @@ static void fill_sigmoid(void *context, size_t begin, size_t end) {
     const sw_tanh_steps steps = tanh_steps(x->encoding.scale);
     for (size_t q = begin; q < end; q++) {
         const int32_t d = (int32_t)q + x->encoding.offset;
-        const double value = y->dtype == SW_U16 ? sw_sigmoid_q15(d, steps) * 0x1p-15
-                                                : exact_sigmoid(d * (double)x->encoding.scale);
+        const double value = sw_sigmoid_q15(d, steps) * 0x1p-15;
         sw_store_unsigned(f->table, y->dtype, q,
-                          sw_half_up_saturated(value / y->encoding.scale, y->encoding.offset, max));
+                          y->dtype == SW_U8
+                              ? stored_u8(float_sigmoid((float)d * x->encoding.scale), y)
+                              : sw_half_up_saturated(value / y->encoding.scale, y->encoding.offset, max));
     }
 }
 
@@ -154,7 +167,10 @@ static void fill_silu(void *context, size_t begin, size_t end) {
     for (size_t q = begin; q < end; q++) {
         const int32_t d = (int32_t)q + x->encoding.offset;
         int32_t result;
-        if (s.fits) {
+        if (y->dtype == SW_U8) {
+            const double v = (double)((float)d * x->encoding.scale);
+            result = stored_u8((float)(v * exact_sigmoid(v)), y);
+        } else if (s.fits) {
             const int64_t product = (int64_t)d * 2 * sw_sigmoid_q15(d, s.steps) + s.product.bias;
             result =
                 sw_product_store(sw_product_round(product * s.product.multiplier) - s.share, offset, max);
