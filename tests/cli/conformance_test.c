@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/conformance_cases.h"
 #include "cpu/cpu.h"
+#include "near_ties.h"
 #include "qnn/htp_test.h"
 #include "soc/soc.h"
 
@@ -167,6 +168,24 @@ static void the_cpu_device_is_the_emulator_within_bounds(void **state) {
     assert_int_equal(bad, 0);
 }
 
+static void near_ties_are_the_recorded_ones(void **state) {
+    const devices *d = *state;
+    uint32_t misses = 0;
+    for (size_t i = 0; i < sizeof near_ties / sizeof *near_ties; i++) {
+        near_tie_graph g;
+        near_tie_build(&near_ties[i], &g);
+        sw_binding in[NEAR_TIE_INPUTS];
+        for (uint32_t k = 0; k < NEAR_TIE_INPUTS; k++) in[k] = (sw_binding){.data = g.inputs[k]};
+        uint16_t on_cpu[NEAR_TIE_MOST] = {0}, on_htp[NEAR_TIE_MOST] = {0};
+        execute(d->cpu, g.graph, in, (sw_binding){.data = on_cpu});
+        execute(d->htp, g.graph, in, (sw_binding){.data = on_htp});
+        misses += near_tie_misses(&near_ties[i], "CPU device", on_cpu);
+        misses += near_tie_misses(&near_ties[i], "emulator", on_htp);
+        sw_arena_free(&g.arena);
+    }
+    assert_int_equal(misses, 0);
+}
+
 int main(void) {
     sw_qnn_library library;
     if (!test_open_library(&library)) return TEST_SKIPPED;
@@ -179,6 +198,7 @@ int main(void) {
         return 1;
     }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(near_ties_are_the_recorded_ones, &d),
         cmocka_unit_test_prestate(the_cpu_device_is_the_emulator_within_bounds, &d)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     d.cpu->ops->destroy(d.cpu);

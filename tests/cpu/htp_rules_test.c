@@ -1,6 +1,7 @@
 /* Ops whose integers are the HTP's, bit for bit: against the emulator's own integers (library 2.51,
  * SM8750) for Sigmoid, SiLU, Softmax and RmsNorm, against the rules of docs/numerics.md, in wide arithmetic,
  * for the others. */
+#include "near_ties.h"
 #include "quantized_ops.h"
 #include "small_graph.h"
 
@@ -398,8 +399,33 @@ static void narrowing_has_steps(void **state) {
     }
 }
 
+static void near_ties_are_the_emulators(void **state) {
+    (void)state;
+    sw_device *device;
+    sw_error err = {SW_OK, ""};
+    assert_int_equal(sw_cpu_device_create(&device, NULL, &err), SW_OK);
+    uint32_t misses = 0;
+    for (size_t i = 0; i < sizeof near_ties / sizeof *near_ties; i++) {
+        near_tie_graph g;
+        near_tie_build(&near_ties[i], &g);
+        sw_binding in[NEAR_TIE_INPUTS];
+        for (uint32_t k = 0; k < NEAR_TIE_INPUTS; k++) in[k] = (sw_binding){.data = g.inputs[k]};
+        uint16_t out[NEAR_TIE_MOST] = {0};
+        sw_program *program;
+        if (device->ops->load(device, g.graph, &program, &err) != SW_OK ||
+            device->ops->execute(program, in, &(sw_binding){.data = out}, NULL, NULL, &err) != SW_OK)
+            fail_msg("%s: %s", near_ties[i].what, err.message);
+        device->ops->unload(program);
+        misses += near_tie_misses(&near_ties[i], "CPU device", out);
+        sw_arena_free(&g.arena);
+    }
+    device->ops->destroy(device);
+    assert_int_equal(misses, 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sigmoid_is_the_emulators),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(near_ties_are_the_emulators),
+                                       cmocka_unit_test(sigmoid_is_the_emulators),
                                        cmocka_unit_test(silu_is_one_op_and_the_emulators),
                                        cmocka_unit_test(silu_of_u8_is_exact),
                                        cmocka_unit_test(softmax_of_equals_is_the_emulators),
