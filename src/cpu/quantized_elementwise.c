@@ -88,7 +88,7 @@ static void prepare_add_u8(const sw_op_call *call, binary_prepared *p) {
 static void prepare_add_u16(const sw_op_call *call, binary_prepared *p) {
     const int32_t oa = call->in[0]->encoding.offset, ob = call->in[1]->encoding.offset;
     int exponent;
-    frexp(1.00004 * (p->a > p->b ? p->a : p->b), &exponent);
+    frexpf(1.00004f * (float)(p->a > p->b ? p->a : p->b), &exponent);
     const int bits = exponent < -1 ? 16 : 15 - exponent, fraction = bits - 1;
     if (fraction < 1) return;
     const int64_t a = (int64_t)rint(ldexp(p->a, bits)), b = (int64_t)rint(ldexp(p->b, bits));

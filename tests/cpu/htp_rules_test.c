@@ -251,6 +251,9 @@ static void add_has_short_multipliers(void **state) {
     check_add(0.7, 0.3, 15);
     check_add(0.99990, 0.011, 15);
     check_add(0.99998, 0.011, 14); /* just short of 1 counts as 1 */
+    /* Behind the emulator's Add whose sum an RmsNorm reads, the first is the least ratio that counts. */
+    check_add_of(1 - 672 * 0x1p-24f, 0.011f, 1, 14, (const wide[2]){16383, 180});
+    check_add_of(1 - 673 * 0x1p-24f, 0.011f, 1, 15, (const wide[2]){32767, 360});
     check_add(0.02, 1.7, 14);
     check_add(0.3, 0.2, 16);
     check_add(0.05, 0.03, 16); /* no more than 16 bits of fraction */
