@@ -48,6 +48,7 @@ typedef struct job {
     sw_bundle_writer *writer;
     sw_manifest manifest;
     sw_lowering lowering;
+    double tune_seconds;
     uint64_t peak_bytes;     /* of all steps so far, with the processes that compile */
     uint64_t own_peak_bytes; /* of this process alone */
 } job;
@@ -182,7 +183,11 @@ static sw_code build(job *j, sw_error *err) {
 static sw_code tune(job *j, sw_error *err) {
     const uint32_t layers = j->checkpoint.model.hparams.n_layers;
     const uint32_t of_shard = j->n_shards > 1 ? (layers + j->n_shards - 1) / j->n_shards : 0;
-    return j->options->tune ? sw_tune(&j->target, j->options, of_shard, &j->arena, err) : SW_OK;
+    if (!j->options->tune) return SW_OK;
+    const uint64_t start_us = sw_now_us();
+    sw_code code = sw_tune(&j->target, j->options, of_shard, &j->arena, err);
+    j->tune_seconds = (double)(sw_now_us() - start_us) / 1e6;
+    return code;
 }
 
 static sw_code calibrate(job *j, sw_error *err) {
@@ -382,7 +387,7 @@ static void print_summary(const job *j, const step *steps, size_t n_steps, doubl
                j->manifest.n_shards, j->options->grid.cache);
     const sw_lowering *l = &j->lowering;
     const sw_compile_seconds seconds =
-        sw_compile_seconds_of(total, l->seconds, l->finalize_seconds, l->call_seconds);
+        sw_compile_seconds_of(total, j->tune_seconds, l->seconds, l->finalize_seconds, l->call_seconds);
     sw_log(SW_LOG_INFO, "compiled into %s in %s; peak memory %.0f MB, of this process %.0f MB",
            j->options->artifact, sw_compile_seconds_line(&seconds, line), (double)j->peak_bytes / 1e6,
            (double)j->own_peak_bytes / 1e6);

@@ -24,17 +24,20 @@ static double least(double a, double b) {
     return a < b ? a : b;
 }
 
-sw_compile_seconds sw_compile_seconds_of(double total, double beside, double finalize, double calls) {
-    sw_compile_seconds s = {.total = total, .finalize = least(finalize, beside)};
+sw_compile_seconds sw_compile_seconds_of(double total, double tuning, double beside, double finalize,
+                                         double calls) {
+    sw_compile_seconds s = {.total = total, .tuning = tuning, .finalize = least(finalize, beside)};
     s.calls = least(calls, beside - s.finalize);
-    s.own = total - s.finalize - s.calls;
+    s.own = total - tuning - s.finalize - s.calls;
     return s;
 }
 
 const char *sw_compile_seconds_line(const sw_compile_seconds *s, char out[SW_LINE_BYTES]) {
+    char tuning[48] = "";
+    if (s->tuning > 0) snprintf(tuning, sizeof tuning, "tuning %.1f s, ", s->tuning);
     int n = snprintf(out, SW_LINE_BYTES,
-                     "%.1f s: Qualcomm's finalize %.1f s, its other calls %.1f s, ours %.1f s", s->total,
-                     s->finalize, s->calls, s->own);
+                     "%.1f s: %sQualcomm's finalize %.1f s, its other calls %.1f s, ours %.1f s", s->total,
+                     tuning, s->finalize, s->calls, s->own);
     if (s->finalize > 0 && n > 0 && n < SW_LINE_BYTES) /* none: all came from the cache */
         snprintf(out + n, SW_LINE_BYTES - (size_t)n, " (%.0f %% of finalize)", 100 * s->own / s->finalize);
     return out;
