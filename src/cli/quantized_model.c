@@ -236,10 +236,11 @@ static sw_code quantize_all(quantizing *z, void *buffers[2], bool beside, delive
         void *data = buffers[i % 2];
         code = quantize_one(z, t, data, err);
         if (code == SW_OK) code = sw_errand_finish(&d->errand, err);
+        if (code != SW_OK) break; /* the errand may still be at the one before */
         d->constant = t, d->data = data;
-        if (code == SW_OK && beside)
+        if (beside)
             sw_errand_start(&d->errand, deliver, d);
-        else if (code == SW_OK)
+        else
             code = deliver(d, err);
         sw_weight_drop_pages(t->weight);
         sw_progress_update(&progress, i + 1u);
