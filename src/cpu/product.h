@@ -81,6 +81,11 @@ static inline int64_t sw_product_eighths(sw_product p, int64_t a, int64_t b) {
     return sw_product_cut((a * b + p.bias) * p.multiplier);
 }
 
+/* The same, to the nearest. */
+static inline int64_t sw_product_rounded_eighths(sw_product p, int64_t a, int64_t b) {
+    return sw_product_round((a * b + p.bias) * p.multiplier);
+}
+
 /* From eighths of a step to the stored integer: half up, saturated. */
 static inline int32_t sw_product_store(int64_t eighths, int32_t offset, int32_t max) {
     const int64_t q = ((eighths + 4) >> 3) - offset;

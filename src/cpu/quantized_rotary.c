@@ -94,11 +94,17 @@ sw_code sw_quantized_rotary_prepare(sw_op_call *call, sw_arena *arena, sw_error 
     return SW_OK;
 }
 
+/* Of half a row: whole vectors of 64 columns, and a last half vector, cut to eighths; any other rest rounds.
+ */
+static size_t cut_columns(size_t half) {
+    return half % 64 == 32 ? half : half / 64 * 64;
+}
+
 /* Rows are (head, position); row r has position r % n. */
 static void rotary_rows_u16(const sw_op_call *call, size_t begin, size_t end) {
     const rotary_prepared *p = call->prepared;
     const sw_tensor *x = call->in[0], *y = call->out;
-    const size_t n = x->dims[2], half = x->dims[3] / 2;
+    const size_t n = x->dims[2], half = x->dims[3] / 2, cut = cut_columns(half);
     const int32_t ox = x->encoding.offset, oc = call->in[1]->encoding.offset,
                   os = call->in[2]->encoding.offset, oy = y->encoding.offset;
     for (size_t r = begin; r < end; r++) {
@@ -106,14 +112,13 @@ static void rotary_rows_u16(const sw_op_call *call, size_t begin, size_t end) {
         const uint16_t *cosine = (const uint16_t *)call->in_data[1] + r % n * half;
         const uint16_t *sine = (const uint16_t *)call->in_data[2] + r % n * half;
         uint16_t *out = (uint16_t *)call->out_data + r * 2 * half;
-        if (p->isa != NULL) {
-            p->isa->rotary_u16(half, row, cosine, sine, p->rule, out);
-            continue;
-        }
-        for (size_t i = 0; i < half; i++) {
+        if (p->isa != NULL && cut > 0) p->isa->rotary_u16(half, row, cosine, sine, p->rule, out);
+        for (size_t i = p->isa != NULL ? cut : 0; i < half; i++) {
             const int32_t a = row[i] + ox, b = row[i + half] + ox, c = cosine[i] + oc, s = sine[i] + os;
-            const int64_t low = sw_product_eighths(p->by_cos, a, c) - sw_product_eighths(p->by_sin, b, s);
-            const int64_t high = sw_product_eighths(p->by_cos, b, c) + sw_product_eighths(p->by_sin, a, s);
+            int64_t (*eighths)(sw_product, int64_t, int64_t) =
+                i < cut ? sw_product_eighths : sw_product_rounded_eighths;
+            const int64_t low = eighths(p->by_cos, a, c) - eighths(p->by_sin, b, s);
+            const int64_t high = eighths(p->by_cos, b, c) + eighths(p->by_sin, a, s);
             out[i] = (uint16_t)sw_product_store(low - p->low_share, oy, UINT16_MAX);
             out[i + half] = (uint16_t)sw_product_store(high - p->high_share, oy, UINT16_MAX);
         }

@@ -176,6 +176,13 @@ static const conformance_case cases[] = {
      Y(A16, -4.9, 4.6, 1, 9, 32, 64),
      0,
      0},
+    {"u16, heads of 80",
+     SW_OP_ROTARY_EMBEDDING,
+     0,
+     {X(A16, 1, 9, 32, 80), OF(A16, UNIFORM, -1, 1, 1, 32, 40), OF(A16, UNIFORM, -1, 1, 1, 32, 40)},
+     Y(A16, -4.9, 4.6, 1, 9, 32, 80),
+     0,
+     0},
 
     {"u8", SW_OP_SOFTMAX, 0.125F, {SCORES(A8)}, P8(UNIFORM, 1, 9, 32, 128), 0, 0},
     {"u8, steep", SW_OP_SOFTMAX, 1, {SCORES(A8)}, P8(UNIFORM, 1, 9, 32, 128), 0, 0},

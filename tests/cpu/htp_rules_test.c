@@ -195,13 +195,18 @@ static void multiply_keeps_eighths(void **state) {
     }
 }
 
-static void rotary_keeps_eighths(void **state) {
-    (void)state;
-    enum { HEADS = 4, ROWS = 5, D = 64, HALF = D / 2 };
-    values in[3] = {MAKE(SW_U16, 1.3e-4f, -31234, 1, HEADS, ROWS, D),
-                    MAKE(SW_U16, 3.1e-5f, -32700, 1, ROWS, HALF),
-                    MAKE(SW_U16, 3.2e-5f, -32768, 1, ROWS, HALF)};
-    values y = MAKE(SW_U16, 1.7e-4f, -33000, 1, HEADS, ROWS, D);
+/* Rounded where no whole vector is left: columns from cut on. */
+static wide rotary_eighths(product p, wide a, wide b, bool rounded) {
+    return cut((a * b + p.bias) * p.multiplier + (rounded ? 1 << 30 : 0), (wide)1 << 31);
+}
+
+static void check_rotary(uint32_t d, uint32_t first_rounded) {
+    enum { HEADS = 4, ROWS = 5 };
+    const uint32_t half = d / 2;
+    values in[3] = {MAKE(SW_U16, 1.3e-4f, -31234, 1, HEADS, ROWS, d),
+                    MAKE(SW_U16, 3.1e-5f, -32700, 1, ROWS, half),
+                    MAKE(SW_U16, 3.2e-5f, -32768, 1, ROWS, half)};
+    values y = MAKE(SW_U16, 1.7e-4f, -33000, 1, HEADS, ROWS, d);
     for (int i = 0; i < 3; i++) fill(&in[i], 0, 65535);
     sw_op op = {.type = SW_OP_ROTARY_EMBEDDING, .name = "rotary", .n_inputs = 3, .n_outputs = 1};
     run_op(&op, in, 3, &y, NULL);
@@ -211,15 +216,29 @@ static void rotary_keeps_eighths(void **state) {
     const wide bc = c.bias * c.multiplier, bs = s.bias * s.multiplier, one = (wide)1 << 31;
     const wide low = cut(bs - bc + one / 2, one), high = cut(-bs - bc + one / 2, one);
     for (size_t r = 0; r < HEADS * ROWS; r++)
-        for (size_t i = 0; i < HALF; i++) {
-            const size_t at = r * D + i, angle = r % ROWS * HALF + i;
-            const wide a = centred(&in[0], at), b = centred(&in[0], at + HALF);
+        for (size_t i = 0; i < half; i++) {
+            const size_t at = r * d + i, angle = r % ROWS * half + i;
+            const wide a = centred(&in[0], at), b = centred(&in[0], at + half);
             const wide u = centred(&in[1], angle), v = centred(&in[2], angle);
-            assert_int_equal(get(&y, at), stored(eighths(c, a, u) - eighths(s, b, v) + low, -33000));
-            assert_int_equal(get(&y, at + HALF), stored(eighths(c, b, u) + eighths(s, a, v) + high, -33000));
+            const bool rounded = i >= first_rounded;
+            assert_int_equal(
+                get(&y, at),
+                stored(rotary_eighths(c, a, u, rounded) - rotary_eighths(s, b, v, rounded) + low, -33000));
+            assert_int_equal(
+                get(&y, at + half),
+                stored(rotary_eighths(c, b, u, rounded) + rotary_eighths(s, a, v, rounded) + high, -33000));
         }
     for (int i = 0; i < 3; i++) release(&in[i]);
     release(&y);
+}
+
+static void rotary_keeps_eighths(void **state) {
+    (void)state;
+    check_rotary(64, 32);
+    check_rotary(80, 0);
+    check_rotary(128, 64);
+    check_rotary(160, 64);
+    check_rotary(192, 96);
 }
 
 /* Multipliers m of `bits` bits of fraction. */
