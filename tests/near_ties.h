@@ -31,7 +31,6 @@ typedef struct near_tie {
     uint16_t want[NEAR_TIE_MOST];
 } near_tie;
 
-/* clang-format off: a table. */
 static const near_tie near_ties[] = {
     {"6144 * s_x: 24551.499 in double, a tie as a float",
      SW_OP_SIGMOID,
@@ -307,7 +306,6 @@ static const near_tie near_ties[] = {
      {0},
      {24, 125, 89, 189, 151, 218, 75, 64, 48, 66, 35, 79, 121, 173, 94, 7}},
 };
-/* clang-format on */
 
 typedef struct near_tie_graph {
     sw_arena arena;
