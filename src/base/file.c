@@ -212,8 +212,10 @@ sw_code sw_file_writer_open(sw_file_writer *w, const char *path, sw_error *err) 
         sw_file_writer_discard(w);
         return SW_FAIL(err, SW_NO_MEMORY, "%s: out of memory", path);
     }
+    sw_interrupt_hold();
     int fd = create_temporary(w, capacity);
     if (fd >= 0) w->interrupt = sw_interrupt_add_file(w->temporary);
+    sw_interrupt_release();
     if (fd >= 0 && (w->stream = fdopen(fd, "wb")) != NULL) return SW_OK;
     sw_code code = SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(errno));
     if (fd >= 0) close(fd), unlink(w->temporary);

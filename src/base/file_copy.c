@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "base/interrupt.h"
+
 enum { PIECE = 4 << 20 };
 
 /* w NULL: none. */
@@ -55,9 +57,11 @@ sw_code sw_file_copy(const char *from, const char *to, char sha256[SW_SHA256_HEX
 /* By way of a third name: link() replaces nothing. */
 static bool share(const char *from, const char *to, sw_arena *arena) {
     const char *third = sw_arena_printf(arena, "%s.%ld-link", to, (long)getpid());
-    if (third == NULL || link(from, third) != 0) return false;
-    const bool shared = rename(third, to) == 0;
-    unlink(third); /* still there where both were the same file before */
+    if (third == NULL) return false;
+    sw_interrupt_hold();
+    const bool linked = link(from, third) == 0, shared = linked && rename(third, to) == 0;
+    if (linked) unlink(third); /* still there where both were the same file before */
+    sw_interrupt_release();
     return shared;
 }
 

@@ -25,7 +25,7 @@ static struct entry {
 static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 enum { N_CAUGHT = sizeof caught / sizeof *caught };
 
-static atomic_bool held;
+static atomic_int holds;
 static atomic_int waiting; /* the signal that came meanwhile; 0: none */
 
 /* What getdents64 gives, by its manual page. */
@@ -36,7 +36,7 @@ typedef struct dirent64 {
     char name[];
 } dirent64;
 
-static void remove_folder(const char *path) {
+static void remove_files(const char *path) {
     _Alignas(dirent64) char buffer[4096];
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) return;
@@ -48,7 +48,13 @@ static void remove_folder(const char *path) {
             at += e->size;
         }
     close(folder);
-    rmdir(path);
+}
+
+/* Again where a thread or a child, which don't stand still meanwhile, made another file: each makes few. */
+static void remove_folder(const char *path) {
+    int tries = 0;
+    do remove_files(path);
+    while (rmdir(path) != 0 && (errno == ENOTEMPTY || errno == EEXIST) && ++tries < 100);
 }
 
 static void undo(const struct entry *e) {
@@ -82,12 +88,16 @@ static void end(int number) {
     raise(number);
 }
 
+/* The signal that came while something was held. */
+static void end_waiting(void) {
+    int number = atomic_exchange(&waiting, 0);
+    if (number != 0) end(number);
+}
+
 static void on_signal(int number) {
     int before = errno;
-    if (atomic_load(&held))
-        atomic_store(&waiting, number);
-    else
-        end(number);
+    atomic_store(&waiting, number);
+    if (atomic_load(&holds) == 0) end_waiting(); /* in this order: another thread may be releasing */
     errno = before;
 }
 
@@ -135,11 +145,9 @@ void sw_interrupt_drop(int entry) {
 }
 
 void sw_interrupt_hold(void) {
-    atomic_store(&held, true);
+    atomic_fetch_add(&holds, 1);
 }
 
 void sw_interrupt_release(void) {
-    atomic_store(&held, false);
-    int number = atomic_exchange(&waiting, 0);
-    if (number != 0) end(number);
+    if (atomic_fetch_sub(&holds, 1) == 1) end_waiting();
 }

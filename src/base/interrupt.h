@@ -2,7 +2,8 @@
  * files and folders that are half written, and programs that were started. Then the signal does what it would
  * have done, so that the exit status is its own.
  *
- * Whoever makes such a thing lists it, and takes it off the list when it is done or gone. Any thread. */
+ * Whoever makes such a thing lists it, holding signals meanwhile, and takes it off the list when it is done
+ * or gone. Any thread. */
 #ifndef SW_BASE_INTERRUPT_H
 #define SW_BASE_INTERRUPT_H
 
@@ -22,7 +23,7 @@ int sw_interrupt_add_empty_folder(const char *path); /* the folder, where nothin
 int sw_interrupt_add_process(pid_t pid);             /* gets SIGTERM */
 void sw_interrupt_drop(int entry);
 
-/* A step that must be done or not done: between these two calls a signal waits. Don't nest them. */
+/* A step that must be done or not done: between these two calls a signal waits. They nest. */
 void sw_interrupt_hold(void);
 void sw_interrupt_release(void);
 

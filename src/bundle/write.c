@@ -133,8 +133,7 @@ static sw_code check_manifest_is_ours(sw_bundle_writer *w, sw_error *err) {
     return code;
 }
 
-sw_code sw_bundle_writer_begin(sw_bundle_writer **out, const char *folder, sw_error *err) {
-    *out = NULL;
+static sw_code begin(sw_bundle_writer **out, const char *folder, sw_error *err) {
     bool made = access(folder, F_OK) != 0;
     SW_TRY(sw_folder_make(folder, err));
     sw_bundle_writer *w = calloc(1, sizeof *w);
@@ -162,6 +161,14 @@ sw_code sw_bundle_writer_begin(sw_bundle_writer **out, const char *folder, sw_er
     }
     *out = w;
     return SW_OK;
+}
+
+sw_code sw_bundle_writer_begin(sw_bundle_writer **out, const char *folder, sw_error *err) {
+    *out = NULL;
+    sw_interrupt_hold(); /* until what it makes is listed */
+    sw_code code = begin(out, folder, err);
+    sw_interrupt_release();
+    return code;
 }
 
 /* ---- Parts ---- */

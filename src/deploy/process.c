@@ -86,9 +86,11 @@ sw_code sw_process_run(const sw_process *p, int *status, sw_error *err) {
     for (int i = 0; i < N_PIPES && code == SW_OK; i++)
         if (pipe2(ends[i], O_CLOEXEC) != 0 || fcntl(ends[i][0], F_SETFL, O_NONBLOCK) != 0)
             code = SW_FAIL(err, SW_IO, "can't make a pipe: %s", strerror(errno));
+    sw_interrupt_hold();
     if (code == SW_OK) code = spawn(p->argv, (int[N_PIPES]){ends[0][1], ends[1][1]}, &pid, err);
     bool started = code == SW_OK;
     int interrupt = started ? sw_interrupt_add_process(pid) : 0;
+    sw_interrupt_release();
     for (int i = 0; i < N_PIPES; i++)
         if (ends[i][1] >= 0) close(ends[i][1]);
     if (started) code = wait_for(p, pid, (int[N_PIPES]){ends[0][0], ends[1][0]}, &wait_status, &ended, err);

@@ -75,7 +75,9 @@ static sw_code take_lines(void *context, const char *data, size_t size, sw_error
  */
 static sw_code push_text(sw_adb *adb, const char *text, const char *remote, sw_error *err) {
     char path[] = "/tmp/spillway-prompt-XXXXXX";
+    sw_interrupt_hold();
     int fd = mkstemp(path), interrupt = sw_interrupt_add_file(path);
+    sw_interrupt_release();
     FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (file == NULL) {
         sw_code code = SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(errno));

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "quant/rotate.h"
 
@@ -191,9 +192,11 @@ static sw_code fold(const sw_model *in, unsigned id, uint32_t layer, const sw_ro
 static sw_code map_scratch(sw_rotated_model *out, const char *folder, int *out_fd, sw_error *err) {
     char *path = sw_path_join(&out->model.arena, folder, ".spillway-rotated-XXXXXX");
     if (path == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0) return SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(errno));
-    unlink(path);
+    sw_interrupt_hold();
+    int fd = mkostemp(path, O_CLOEXEC), reason = errno;
+    if (fd >= 0) unlink(path);
+    sw_interrupt_release();
+    if (fd < 0) return SW_FAIL(err, SW_IO, "%s: can't create: %s", path, strerror(reason));
     int failed = posix_fallocate(fd, 0, (off_t)out->bytes);
     void *data = failed ? MAP_FAILED : mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (!failed && data == MAP_FAILED) failed = errno;
