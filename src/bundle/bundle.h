@@ -37,6 +37,13 @@ typedef struct sw_bundle {
  * Errors: SW_NOT_FOUND, SW_IO, SW_BAD_DATA, SW_UNSUPPORTED (a later version), SW_NO_MEMORY. On failure *out
  * is empty. */
 sw_code sw_bundle_open(sw_bundle *out, const char *folder, sw_error *err) SW_MUST_CHECK;
+
+/* The same in two steps, for who has use for the parts while the graph, which takes longest, is read: the
+ * manifest and the look for every part; then the rest. After a failed first step *out is empty; after a
+ * failed second one close it. */
+sw_code sw_bundle_open_manifest(sw_bundle *out, const char *folder, sw_error *err) SW_MUST_CHECK;
+sw_code sw_bundle_read_graph(sw_bundle *bundle, sw_error *err) SW_MUST_CHECK;
+
 void sw_bundle_close(sw_bundle *bundle); /* an empty one is allowed */
 
 /* The index-th part of a kind, or NULL; and its path, in the bundle's arena (NULL without memory). */

@@ -113,14 +113,15 @@ static sw_code read_sink(sw_bundle *b, sw_error *err) {
     return sw_bundle_sink_attach(&b->decoder, &b->sink, err);
 }
 
-static sw_code read_graph(sw_bundle *b, const char *manifest_path, sw_error *err) {
+sw_code sw_bundle_read_graph(sw_bundle *b, sw_error *err) {
     sw_arena text_arena = SW_ARENA_EMPTY; /* the text is large and only needed here */
     char *text;
     size_t size;
     bool *per_channel = NULL;
     const char *path = sw_bundle_part_path(b, sw_bundle_part(b, SW_PART_GRAPH, 0));
     const char *weights = sw_bundle_part_path(b, sw_bundle_part(b, SW_PART_WEIGHTS, 0));
-    if (path == NULL || weights == NULL) return no_memory(b->folder, err);
+    const char *manifest = sw_path_join(&b->arena, b->folder, SW_MANIFEST_NAME);
+    if (path == NULL || weights == NULL || manifest == NULL) return no_memory(b->folder, err);
     sw_code code = sw_file_read(path, SW_GRAPH_JSON_MAX_BYTES, &text_arena, &text, &size, err);
     if (code == SW_OK) code = sw_decoder_read_json(&b->decoder, path, text, size, &per_channel, err);
     sw_arena_free(&text_arena);
@@ -128,10 +129,10 @@ static sw_code read_graph(sw_bundle *b, const char *manifest_path, sw_error *err
     SW_TRY(sw_safetensors_open(&b->weights, weights, err));
     SW_TRY(sw_weights_attach(&b->decoder, per_channel, &b->weights, err));
     SW_TRY(read_sink(b, err));
-    return sw_manifest_check_decoder(&b->manifest, &b->decoder, manifest_path, err);
+    return sw_manifest_check_decoder(&b->manifest, &b->decoder, manifest, err);
 }
 
-static sw_code open_bundle(sw_bundle *b, const char *folder, sw_error *err) {
+static sw_code open_manifest(sw_bundle *b, const char *folder, sw_error *err) {
     char *text;
     size_t size;
     struct stat st;
@@ -143,12 +144,19 @@ static sw_code open_bundle(sw_bundle *b, const char *folder, sw_error *err) {
     SW_TRY(sw_file_read(path, SW_MANIFEST_MAX_BYTES, &b->arena, &text, &size, err));
     SW_TRY(sw_manifest_read(&b->manifest, &b->arena, path, text, size, err));
     for (uint32_t i = 0; i < b->manifest.n_parts; i++) SW_TRY(check_part_file(b, &b->manifest.parts[i], err));
-    return read_graph(b, path, err);
+    return SW_OK;
+}
+
+sw_code sw_bundle_open_manifest(sw_bundle *out, const char *folder, sw_error *err) {
+    *out = (sw_bundle){0};
+    sw_code code = open_manifest(out, folder, err);
+    if (code != SW_OK) sw_bundle_close(out);
+    return code;
 }
 
 sw_code sw_bundle_open(sw_bundle *out, const char *folder, sw_error *err) {
-    *out = (sw_bundle){0};
-    sw_code code = open_bundle(out, folder, err);
+    SW_TRY(sw_bundle_open_manifest(out, folder, err));
+    sw_code code = sw_bundle_read_graph(out, err);
     if (code != SW_OK) sw_bundle_close(out);
     return code;
 }

@@ -69,10 +69,8 @@ sw_code sw_cli_open_htp(const sw_options *options, sw_bundle *bundle, sw_device 
 /* With --profile, on that device: what it has measured, as a table on stderr. */
 void sw_cli_print_profile(const sw_options *options, const sw_bundle *bundle, const sw_device *device);
 
-/* Answers options->prompts with an open bundle: text to stdout, figures to stderr. */
 /* --top_k against what graphs with so many candidates (0: all) hand out. */
 sw_code sw_cli_check_top_k(const sw_options *options, uint32_t candidates, sw_error *err) SW_MUST_CHECK;
-sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *err) SW_MUST_CHECK;
 
 /* Puts the text of each prompt that is in a file in place of the file's name; in the arena. Errors: those of
  * reading, SW_BAD_DATA (a zero byte). */

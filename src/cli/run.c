@@ -1,29 +1,46 @@
 /* run.c: a chat with a bundle: the reply to stdout as it comes, all figures to stderr. */
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/errand.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/trace.h"
 #include "cli/cli.h"
 
-sw_code sw_cli_bundle_tokenizer(sw_bundle *bundle, sw_tokenizer **out, sw_error *err) {
+/* Where a bundle's tokenizer is; in its arena. */
+typedef struct tokenizer_files {
+    const char *tokenizer, *config;
+} tokenizer_files;
+
+static sw_code find_tokenizer(sw_bundle *bundle, tokenizer_files *out, sw_error *err) {
     const sw_part *tokenizer = sw_bundle_part(bundle, SW_PART_TOKENIZER, 0);
     const sw_part *config = sw_bundle_part(bundle, SW_PART_TOKENIZER, 1);
     if (tokenizer == NULL || config == NULL)
         return SW_FAIL(err, SW_NOT_FOUND, "%s: the bundle has no tokenizer", bundle->folder);
-    const char *tokenizer_path = sw_bundle_part_path(bundle, tokenizer),
-               *config_path = sw_bundle_part_path(bundle, config);
-    if (tokenizer_path == NULL || config_path == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
-    SW_TRY(sw_tokenizer_load_files(out, tokenizer_path, config_path, err));
-    size_t n_tokens = sw_tokenizer_description(*out)->n_tokens;
+    out->tokenizer = sw_bundle_part_path(bundle, tokenizer),
+    out->config = sw_bundle_part_path(bundle, config);
+    if (out->tokenizer != NULL && out->config != NULL) return SW_OK;
+    return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
+}
+
+/* One that doesn't fit is destroyed. */
+static sw_code check_tokenizer(const sw_bundle *bundle, const char *path, sw_tokenizer **tokenizer,
+                               sw_error *err) {
+    size_t n_tokens = sw_tokenizer_description(*tokenizer)->n_tokens;
     if (n_tokens == bundle->decoder.hparams.vocab) return SW_OK;
-    sw_tokenizer_destroy(*out);
-    *out = NULL;
-    return SW_FAIL(err, SW_BAD_DATA, "%s: has %zu tokens, the bundle's graphs have %u", tokenizer_path,
-                   n_tokens, bundle->decoder.hparams.vocab);
+    sw_tokenizer_destroy(*tokenizer);
+    *tokenizer = NULL;
+    return SW_FAIL(err, SW_BAD_DATA, "%s: has %zu tokens, the bundle's graphs have %u", path, n_tokens,
+                   bundle->decoder.hparams.vocab);
+}
+
+sw_code sw_cli_bundle_tokenizer(sw_bundle *bundle, sw_tokenizer **out, sw_error *err) {
+    tokenizer_files files;
+    SW_TRY(find_tokenizer(bundle, &files, err));
+    SW_TRY(sw_tokenizer_load_files(out, files.tokenizer, files.config, err));
+    return check_tokenizer(bundle, files.tokenizer, out, err);
 }
 
 sw_code sw_cli_first_turn(const sw_options *options, const sw_tokenizer *tokenizer, const char *prompt,
@@ -92,42 +109,35 @@ sw_code sw_cli_check_top_k(const sw_options *options, uint32_t candidates, sw_er
                    (unsigned long long)options->top_k, candidates, candidates);
 }
 
-/* The tokenizer and the session take equally long to make, and know nothing of each other. */
+/* The tokenizer takes as long to read as the graph and the session to make, and knows nothing of them. */
 typedef struct reading {
-    sw_bundle *bundle;
+    sw_errand errand;
+    tokenizer_files files;
     sw_tokenizer *tokenizer;
-    sw_code code;
-    sw_error error;
-    pthread_t thread;
-    bool apart;
 } reading;
 
-static void *read_tokenizer(void *argument) {
-    reading *r = argument;
-    r->code = sw_cli_bundle_tokenizer(r->bundle, &r->tokenizer, &r->error);
-    return NULL;
+static sw_code read_tokenizer(void *context, sw_error *err) {
+    reading *r = context;
+    return sw_tokenizer_load_files(&r->tokenizer, r->files.tokenizer, r->files.config, err);
 }
 
-/* Until finish_reading the bundle's arena is the reader's. */
-static void start_reading(reading *r, sw_bundle *bundle) {
-    *r = (reading){.bundle = bundle};
-    r->apart = pthread_create(&r->thread, NULL, read_tokenizer, r) == 0;
-    if (!r->apart) read_tokenizer(r);
+static sw_code start_reading(reading *r, sw_bundle *bundle, sw_error *err) {
+    SW_TRY(find_tokenizer(bundle, &r->files, err));
+    sw_errand_start(&r->errand, read_tokenizer, r);
+    return SW_OK;
 }
 
-static sw_code finish_reading(reading *r, sw_tokenizer **out, sw_error *err) {
-    if (r->apart) pthread_join(r->thread, NULL);
-    *out = r->tokenizer;
-    if (r->code != SW_OK && err != NULL) *err = r->error;
-    return r->code;
+static sw_code finish_reading(reading *r, const sw_bundle *bundle, sw_error *err) {
+    SW_TRY(sw_errand_finish(&r->errand, err));
+    return check_tokenizer(bundle, r->files.tokenizer, &r->tokenizer, err);
 }
 
-sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *err) {
+/* Answers options->prompts: text to stdout, figures to stderr. */
+static sw_code run_chat(const sw_options *options, sw_bundle *bundle, reading *r, sw_error *err) {
     uint64_t start_us = sw_now_us();
     uint32_t context_len = bundle->decoder.context_len;
     sw_pool *pool = NULL;
     sw_device *device = NULL;
-    sw_tokenizer *tokenizer = NULL;
     sw_session *session = NULL;
     sw_sampler sampler = {0};
     sw_chat c = {.max_seq_len = options->max_seq_len < context_len ? options->max_seq_len : context_len,
@@ -148,21 +158,12 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
     if (code == SW_OK) code = sw_sampler_init(&sampler, &params, err);
     if (code == SW_OK) code = sw_pool_create(&pool, options->threads, err);
     if (code == SW_OK) code = sw_cli_open_device(options, bundle, options->run_on, pool, &device, err);
-    if (code == SW_OK) {
-        reading r;
-        sw_error session_error = {SW_OK, ""};
-        start_reading(&r, bundle);
-        sw_code session_code = sw_session_create(&session, &bundle->decoder, device, &session_error);
-        code = finish_reading(&r, &tokenizer, err);
-        if (code == SW_OK && session_code != SW_OK) {
-            code = session_code;
-            if (err != NULL) *err = session_error;
-        }
-    }
+    if (code == SW_OK) code = sw_session_create(&session, &bundle->decoder, device, err);
+    if (code == SW_OK) code = finish_reading(r, bundle, err);
     if (code == SW_OK && options->max_seq_len > context_len)
         sw_log(SW_LOG_VERBOSE, "max_seq_len %u is more than the bundle's context: %u tokens are the limit",
                options->max_seq_len, context_len);
-    c.session = session, c.tokenizer = tokenizer, c.sampler = &sampler;
+    c.session = session, c.tokenizer = r->tokenizer, c.sampler = &sampler;
     if (options->trace != NULL) sw_trace_start();
     if (code == SW_OK) code = chat(options, &c, sw_now_us() - start_us, device->ops->name, err);
     sw_code traced = sw_trace_write(code == SW_OK ? options->trace : NULL, code == SW_OK ? err : NULL);
@@ -171,7 +172,6 @@ sw_code sw_cli_run_chat(const sw_options *options, sw_bundle *bundle, sw_error *
     sw_chat_free(&c);
     sw_session_destroy(session);
     if (device != NULL) device->ops->destroy(device);
-    sw_tokenizer_destroy(tokenizer);
     sw_pool_destroy(pool);
     sw_sampler_deinit(&sampler);
     return code;
@@ -212,11 +212,17 @@ static void warn_of_unused(const sw_options *o) {
 
 sw_code sw_cli_answer(const sw_options *options, const char *folder, sw_error *err) {
     sw_bundle bundle;
+    reading r = {0};
+    const bool here = !sw_cli_on_device(options);
     SW_TRY(sw_cli_check_trace(options, err));
     warn_of_unused(options);
-    SW_TRY(sw_bundle_open(&bundle, folder, err));
-    sw_code code = sw_cli_on_device(options) ? sw_cli_deploy(options, &bundle, err)
-                                             : sw_cli_run_chat(options, &bundle, err);
+    SW_TRY(sw_bundle_open_manifest(&bundle, folder, err));
+    sw_code code = here ? start_reading(&r, &bundle, err) : SW_OK;
+    if (code == SW_OK) code = sw_bundle_read_graph(&bundle, err);
+    if (code == SW_OK)
+        code = here ? run_chat(options, &bundle, &r, err) : sw_cli_deploy(options, &bundle, err);
+    (void)sw_errand_finish(&r.errand, NULL); /* where something else failed before */
+    sw_tokenizer_destroy(r.tokenizer);
     sw_bundle_close(&bundle);
     return code;
 }

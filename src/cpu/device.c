@@ -48,8 +48,9 @@ static sw_code check_indices(const sw_op_call *call, sw_error *err) {
     return SW_OK;
 }
 
-static sw_op_call bind_call(const sw_program *p, const sw_step *step) {
+static sw_op_call bind_call(const sw_program *p, const sw_step *step, uint32_t n_tokens) {
     sw_op_call call = step->call;
+    call.ar_len = p->graph->ar_len, call.n_tokens = n_tokens;
     const sw_op *op = call.op;
     for (uint32_t j = 0; j < op->n_inputs; j++)
         if (call.in[j]->kind != SW_TENSOR_CONSTANT) call.in_data[j] = p->values[op->inputs[j]];
@@ -58,8 +59,8 @@ static sw_op_call bind_call(const sw_program *p, const sw_step *step) {
     return call;
 }
 
-static sw_code run_step(sw_program *p, const sw_step *step, sw_error *err) {
-    const sw_op_call call = bind_call(p, step);
+static sw_code run_step(sw_program *p, const sw_step *step, uint32_t n_tokens, sw_error *err) {
+    const sw_op_call call = bind_call(p, step, n_tokens);
     const sw_op *op = call.op;
     if (op->type == SW_OP_GATHER) SW_TRY(check_indices(&call, err));
     sw_trace_span span = sw_trace_begin(op->name, "op", step->kernel->name);
@@ -77,7 +78,7 @@ static sw_code run_observed(sw_program *p, sw_observer *observer, void *context,
         if (graph->tensors[t]->kind == SW_TENSOR_NATIVE) p->values[t] = NULL;
     for (uint32_t i = 0; i < graph->n_ops; i++) {
         const sw_op *op = &graph->ops[i];
-        SW_TRY(run_step(p, &p->steps[i], err));
+        SW_TRY(run_step(p, &p->steps[i], graph->ar_len, err));
         observer(context, graph, op, p->values);
         for (uint32_t j = 0; j < op->n_inputs + op->n_outputs; j++) {
             uint32_t t = j < op->n_inputs ? op->inputs[j] : op->outputs[j - op->n_inputs];
@@ -89,7 +90,7 @@ static sw_code run_observed(sw_program *p, sw_observer *observer, void *context,
 
 static void run_together(sw_program *p, sw_step *const *steps, uint32_t n) {
     sw_op_call calls[SW_MOST_TOGETHER];
-    for (uint32_t i = 0; i < n; i++) calls[i] = bind_call(p, steps[i]);
+    for (uint32_t i = 0; i < n; i++) calls[i] = bind_call(p, steps[i], p->n_tokens);
     sw_trace_span span = sw_trace_begin(steps[0]->call.op->name, "op", steps[0]->label);
     sw_quantized_fully_connected_run_together(calls, n);
     sw_trace_end(span);
@@ -106,7 +107,7 @@ static sw_code run(sw_program *p, sw_error *err) {
         } else if (step->hands_on)
             p->values[op->outputs[0]] = p->values[op->inputs[0]];
         else
-            SW_TRY(run_step(p, step, err));
+            SW_TRY(run_step(p, step, p->n_tokens, err));
     }
     return SW_OK;
 }
@@ -128,6 +129,11 @@ static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding
     sw_trace_end(span);
     return code;
 }
+
+static void limit_tokens(sw_program *p, uint32_t n_tokens) {
+    p->n_tokens = n_tokens;
+}
+
 static void *allocate(sw_device *device, size_t size) {
     (void)device;
     return sw_huge_alloc(size);
@@ -147,6 +153,7 @@ static const sw_device_ops device_ops = {.name = "cpu",
                                          .supports = supports,
                                          .load = load,
                                          .execute = execute,
+                                         .limit_tokens = limit_tokens,
                                          .unload = sw_program_unload,
                                          .destroy = destroy,
                                          .allocate = allocate,

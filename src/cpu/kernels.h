@@ -20,11 +20,17 @@ typedef struct sw_op_call {
     const void *in_data[SW_MAX_INPUTS];
     void *out_data;
     int32_t *places_data;
+    uint32_t ar_len, n_tokens; /* of ar_len rows, one a token, the first n_tokens are asked for */
     void *prepared; /* what prepare made, in the arena, or shared and then not to be written; else NULL */
     void *scratch;  /* scratch_bytes(call) bytes, aligned to 64; contents undefined */
     sw_pool *pool;
     sw_shared *shared; /* the program's hold on what graphs have in common */
 } sw_op_call;
+
+/* Of a tensor's rows those that must be computed: with a row a token, the rows asked for. */
+static inline size_t sw_rows_asked(const sw_op_call *call, size_t rows) {
+    return rows == call->ar_len ? call->n_tokens : rows;
+}
 
 typedef struct sw_kernel {
     const char *name; /* op, types: "FullyConnected u16 s8" */

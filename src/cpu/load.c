@@ -182,6 +182,7 @@ sw_code sw_program_load(sw_program **out, const sw_graph *graph, sw_pool *pool, 
     sw_program *p = calloc(1, sizeof *p);
     if (p == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     p->graph = graph;
+    p->n_tokens = graph->ar_len;
     p->pool = pool;
     p->shared = (sw_shared){.store = store, .arena = &p->arena};
     sw_arena work = SW_ARENA_EMPTY;

@@ -29,7 +29,8 @@ struct sw_program {
     bool observable;       /* sw_program_prepare_observed was there */
     sw_step **run;         /* [n_run] what is run without one: cpu/fuse.h */
     uint32_t n_run;
-    void *scratch; /* as large as the hungriest kernel's need, aligned to 64 */
+    uint32_t n_tokens; /* rows a token that are asked for */
+    void *scratch;     /* as large as the hungriest kernel's need, aligned to 64 */
 
     /* [n_tensors] */
     uint32_t *last_use;  /* the step after which a native tensor is dead */

@@ -1,8 +1,8 @@
 /* quantized_fully_connected.c: y = requantize(x . w^T), x u8 or u16, w s8 with a scale an output channel; and
  * MatMul with blockwise weights.
  *
- * A tile of 32 channels is one task, for all rows of x. Decode, with one row, is bound by memory: each weight
- * is read once, in memory's order, as cpu/packed_weights.h has them. */
+ * A tile of 32 channels is one task, for all rows of x that are asked for. Decode, with one row, is bound by
+ * memory: each weight is read once, in memory's order, as cpu/packed_weights.h has them. */
 #include "cpu/int_isa.h"
 #include "cpu/packed_weights.h"
 #include "cpu/requantize.h"
@@ -41,6 +41,10 @@ bool sw_quantized_blockwise_matches(const sw_op_call *call) {
 
 static size_t rows_of(const sw_op_call *call) {
     return (size_t)sw_tensor_elements(call->in[0]) / call->in[1]->dims[1];
+}
+
+static size_t rows_asked(const sw_op_call *call) {
+    return sw_rows_asked(call, rows_of(call));
 }
 
 /* [x in the variant's form: rows][a panel a worker]. */
@@ -125,7 +129,7 @@ static void run_tile(const sw_op_call *call, size_t tile, int8_t *panel_scratch)
     const sw_tensor *y = call->out;
     const bool wide = y->dtype == SW_U16;
     const size_t in = p->w.in, out = p->w.out, c0 = tile * SW_INT_COLS,
-                 n = out - c0 < SW_INT_COLS ? out - c0 : SW_INT_COLS, all = rows_of(call);
+                 n = out - c0 < SW_INT_COLS ? out - c0 : SW_INT_COLS, all = rows_asked(call);
     const char *x = call->scratch;
     const int32_t *w_sums = p->w.sums + c0;
     int32_t sums[SW_INT_ROWS * SW_INT_COLS];
@@ -164,7 +168,7 @@ void sw_quantized_fully_connected_run_together(const sw_op_call *calls, uint32_t
         tiles += ((const prepared *)calls[i].prepared)->w.n_tiles;
         if (worker_bytes(&calls[i]) > j.worker_bytes) j.worker_bytes = worker_bytes(&calls[i]);
     }
-    sw_pool_for(first.pool, rows_of(&first), 8, load_rows, &first);
+    sw_pool_for(first.pool, rows_asked(&first), 8, load_rows, &first);
     sw_tasks_run(first.pool, tiles, channels, &j);
 }
 

@@ -14,6 +14,7 @@
 #define SW_CPU_REQUANTIZE_H
 
 #include <math.h>
+#include <string.h>
 
 #include "cpu/quantized.h"
 
@@ -24,6 +25,14 @@ typedef struct sw_requantizer {
     int32_t shift;
 } sw_requantizer;
 
+/* 2^n, n from -1022 to 1023: there are two for each channel of a model, and ldexp is slow. */
+static inline double sw_power_of_two(int n) {
+    const uint64_t bits = (uint64_t)(1023 + n) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
 /* multiplier: scales of the factors over the output's, computed in single precision as the HTP does. */
 static inline sw_requantizer sw_requantizer_of(float multiplier, sw_dtype type) {
     const bool wide = type == SW_U16;
@@ -31,10 +40,10 @@ static inline sw_requantizer sw_requantizer_of(float multiplier, sw_dtype type) 
     int exponent;
     double mantissa =
         frexp(wide ? 256 * (double)multiplier : (double)multiplier, &exponent); /* in [1/2, 1) */
-    double rounded = ldexp(floor(ldexp(mantissa, bits) + 0.5), exponent - bits);
+    double rounded = floor(mantissa * sw_power_of_two(bits) + 0.5) * sw_power_of_two(exponent - bits);
     int shift = -step_bits - exponent;
-    if (shift < 0) return (sw_requantizer){(float)rounded, (float)ldexp(0.5, shift), 0};
-    return (sw_requantizer){(float)ldexp(rounded, shift), 0.5f,
+    if (shift < 0) return (sw_requantizer){(float)rounded, (float)sw_power_of_two(shift - 1), 0};
+    return (sw_requantizer){(float)(rounded * sw_power_of_two(shift)), 0.5f,
                             shift > 62 ? 62 : shift}; /* any sum is 0 or -1 then */
 }
 

@@ -321,6 +321,7 @@ static sw_code run(sw_session *s, kind *k, const int32_t *ids, uint32_t n_ids, s
     set_cache_rows(s, s->decoder->context_len - k->ar_len);
     for (uint32_t i = 0; i < s->decoder->n_shards; i++) {
         loaded *g = &k->shards[i];
+        if (s->device->ops->limit_tokens != NULL) s->device->ops->limit_tokens(g->program, n_ids);
         SW_TRY(s->device->ops->execute(g->program, g->inputs, g->outputs, s->observer, s->observer_context,
                                        err));
     }

@@ -96,6 +96,11 @@ static inline sw_code spy_execute(sw_program *program, const sw_binding *inputs,
     return code;
 }
 
+static inline void spy_limit_tokens(sw_program *program, uint32_t n_tokens) {
+    spy_program *p = (spy_program *)program;
+    p->spy->inner->ops->limit_tokens(p->inner, n_tokens);
+}
+
 static inline void spy_unload(sw_program *program) {
     spy_program *p = (spy_program *)program;
     p->spy->inner->ops->unload(p->inner);
@@ -110,6 +115,7 @@ static const sw_device_ops spy_ops = {.name = "spy",
                                       .supports = spy_supports,
                                       .load = spy_load,
                                       .execute = spy_execute,
+                                      .limit_tokens = spy_limit_tokens,
                                       .unload = spy_unload,
                                       .destroy = spy_destroy};
 

@@ -1,5 +1,6 @@
 /* FullyConnected and MatMul of the quantized kernels against sums in 64-bit integers. */
 #include "quantized_ops.h"
+#include "small_graph.h"
 
 #if defined(__aarch64__)
 static const char *const isas[] = {"scalar", "neon", "dotprod", "i8mm"};
@@ -120,6 +121,46 @@ static void ties_go_up(void **state) {
     }
 }
 
+/* Of a graph with a row a token only the rows asked for are computed, and they are the same. */
+static void rows_not_asked_for_are_left(void **state) {
+    (void)state;
+    enum { TOKENS = 35, IN = 65, OUT = 40 };
+    small_graph s;
+    sw_device *device;
+    sw_program *program;
+    sw_error err = {SW_OK, ""};
+    static int8_t w[OUT * IN];
+    static float scales[OUT];
+    static uint16_t x[TOKENS * IN], all[TOKENS * OUT], some[TOKENS * OUT];
+    for (size_t i = 0; i < sizeof w; i++) w[i] = (int8_t)(test_random() % 255 - 127);
+    for (size_t i = 0; i < TOKENS * IN; i++) x[i] = (uint16_t)test_random();
+    for (size_t i = 0; i < OUT; i++) scales[i] = 0.01f;
+    s = (small_graph){.names = 0};
+    s.graph = sw_graph_create(&s.arena, "small", TOKENS, TOKENS);
+    const uint32_t input = add_tensor(&s, SW_TENSOR_INPUT, SW_U16, DIMS(TOKENS, IN)),
+                   weight = add_tensor(&s, SW_TENSOR_CONSTANT, SW_S8, DIMS(OUT, IN)),
+                   output = add_tensor(&s, SW_TENSOR_OUTPUT, SW_U16, DIMS(TOKENS, OUT));
+    s.graph->tensors[input]->encoding = (sw_encoding){1e-4f, -30000};
+    s.graph->tensors[output]->encoding = (sw_encoding){3e-3f, -32768};
+    s.graph->tensors[weight]->data = w, s.graph->tensors[weight]->channel_scales = scales;
+    add_op(&s, SW_OP_FULLY_CONNECTED, output, INPUTS(input, weight));
+    assert_true(sw_graph_seal(s.graph));
+    assert_int_equal(sw_cpu_device_create(&device, NULL, &err), SW_OK);
+    if (device->ops->load(device, s.graph, &program, &err) != SW_OK) fail_msg("%s", err.message);
+    const sw_binding in = {x};
+    assert_int_equal(device->ops->execute(program, &in, &(sw_binding){all}, NULL, NULL, &err), SW_OK);
+    for (uint32_t n = 1; n <= TOKENS; n += 2) {
+        memset(some, 0x5a, sizeof some);
+        device->ops->limit_tokens(program, n);
+        assert_int_equal(device->ops->execute(program, &in, &(sw_binding){some}, NULL, NULL, &err), SW_OK);
+        assert_memory_equal(some, all, n * OUT * sizeof *some);
+        for (size_t i = n * OUT; i < TOKENS * OUT; i++) assert_int_equal(some[i], 0x5a5a);
+    }
+    device->ops->unload(program);
+    device->ops->destroy(device);
+    small_graph_free(&s);
+}
+
 static void weight_without_values_is_refused(void **state) {
     (void)state;
     values x = MAKE(SW_U8, 1, 0, 1, 4), w = MAKE(SW_S8, 1, 0, 2, 4), y = MAKE(SW_U8, 1, 0, 1, 2);
@@ -193,9 +234,11 @@ static void matmul_is_exact(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fully_connected_is_exact),
-        cmocka_unit_test(fully_connected_saturates_and_holds_extremes), cmocka_unit_test(ties_go_up),
-        cmocka_unit_test(weight_without_values_is_refused), cmocka_unit_test(matmul_is_exact)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fully_connected_is_exact),
+                                       cmocka_unit_test(fully_connected_saturates_and_holds_extremes),
+                                       cmocka_unit_test(ties_go_up),
+                                       cmocka_unit_test(rows_not_asked_for_are_left),
+                                       cmocka_unit_test(weight_without_values_is_refused),
+                                       cmocka_unit_test(matmul_is_exact)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
