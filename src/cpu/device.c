@@ -59,8 +59,8 @@ static sw_op_call bind_call(const sw_program *p, const sw_step *step, uint32_t n
     return call;
 }
 
-static sw_code run_step(sw_program *p, const sw_step *step, uint32_t n_tokens, sw_error *err) {
-    const sw_op_call call = bind_call(p, step, n_tokens);
+static sw_code run_step(sw_program *p, const sw_step *step, sw_error *err) {
+    const sw_op_call call = bind_call(p, step, p->graph->ar_len);
     const sw_op *op = call.op;
     if (op->type == SW_OP_GATHER) SW_TRY(check_indices(&call, err));
     sw_trace_span span = sw_trace_begin(op->name, "op", step->kernel->name);
@@ -74,11 +74,13 @@ static sw_code run_step(sw_program *p, const sw_step *step, uint32_t n_tokens, s
 static sw_code run_observed(sw_program *p, sw_observer *observer, void *context, sw_error *err) {
     const sw_graph *graph = p->graph;
     SW_TRY(sw_program_prepare_observed(p, err));
+    p->is_bound = false;
     for (uint32_t t = 0; t < graph->n_tensors; t++)
-        if (graph->tensors[t]->kind == SW_TENSOR_NATIVE) p->values[t] = NULL;
+        if (graph->tensors[t]->kind == SW_TENSOR_NATIVE || graph->tensors[t]->kind == SW_TENSOR_OUTPUT)
+            p->values[t] = NULL;
     for (uint32_t i = 0; i < graph->n_ops; i++) {
         const sw_op *op = &graph->ops[i];
-        SW_TRY(run_step(p, &p->steps[i], graph->ar_len, err));
+        SW_TRY(run_step(p, &p->steps[i], err));
         observer(context, graph, op, p->values);
         for (uint32_t j = 0; j < op->n_inputs + op->n_outputs; j++) {
             uint32_t t = j < op->n_inputs ? op->inputs[j] : op->outputs[j - op->n_inputs];
@@ -88,41 +90,85 @@ static sw_code run_observed(sw_program *p, sw_observer *observer, void *context,
     return SW_OK;
 }
 
-static void run_together(sw_program *p, sw_step *const *steps, uint32_t n) {
-    sw_op_call calls[SW_MOST_TOGETHER];
-    for (uint32_t i = 0; i < n; i++) calls[i] = bind_call(p, steps[i], p->n_tokens);
-    sw_trace_span span = sw_trace_begin(steps[0]->call.op->name, "op", steps[0]->label);
-    sw_quantized_fully_connected_run_together(calls, n);
-    sw_trace_end(span);
-    for (uint32_t i = 0; i < n; i++) p->values[calls[i].op->outputs[0]] = calls[i].out_data;
-}
-
-static sw_code run(sw_program *p, sw_error *err) {
+/* Where each step reads and writes: the same as long as the bindings are. */
+static void bind_steps(sw_program *p) {
     for (uint32_t i = 0; i < p->n_run; i++) {
         const sw_step *step = p->run[i];
         const sw_op *op = step->call.op;
-        if (step->together > 1) {
-            run_together(p, &p->run[i], step->together);
-            i += step->together - 1;
-        } else if (step->hands_on)
+        if (step->hands_on) {
+            p->bound[i] = (sw_bound){0};
             p->values[op->outputs[0]] = p->values[op->inputs[0]];
-        else
-            SW_TRY(run_step(p, step, p->n_tokens, err));
+            continue;
+        }
+        p->calls[i] = bind_call(p, step, p->n_tokens);
+        p->bound[i] = (sw_bound){.run = step->kernel->run,
+                                 .together = step->together > 1 ? step->together : 1,
+                                 .gathers = op->type == SW_OP_GATHER};
+        for (uint32_t j = 0; j < op->n_outputs; j++) p->values[op->outputs[j]] = p->storage[op->outputs[j]];
+    }
+    p->is_bound = true;
+}
+
+enum { PREPARED_BYTES = 128 }; /* what kernels have there begins with pointers and numbers */
+
+static void fetch(const void *data, size_t size) {
+    for (size_t i = 0; i < size; i += 64) __builtin_prefetch((const char *)data + i);
+}
+
+/* What steps read besides values was last read a token ago, and has to come from memory: the call behind step
+ * i, and what step i's points at. */
+static void fetch_ahead(const sw_program *p, uint32_t i) {
+    if (i + 1 < p->n_run) fetch(&p->calls[i + 1], sizeof p->calls[i + 1]);
+    if (i >= p->n_run || p->bound[i].together == 0) return;
+    const sw_op_call *next = &p->calls[i];
+    fetch(next->in[0], sizeof *next->in[0]);
+    fetch(next->out, sizeof *next->out);
+    if (next->in[1] != NULL) fetch(next->in[1], sizeof *next->in[1]);
+    if (next->prepared != NULL) fetch(next->prepared, PREPARED_BYTES);
+}
+
+static sw_trace_span begin_trace(const sw_step *step) {
+    return sw_trace_begin(step->call.op->name, "op", step->together > 1 ? step->label : step->kernel->name);
+}
+
+static sw_code run(sw_program *p, sw_error *err) {
+    const bool traced = sw_trace_is_on();
+    if (!p->is_bound) bind_steps(p);
+    for (uint32_t i = 0; i < p->n_run;) {
+        const sw_bound *b = &p->bound[i];
+        const sw_op_call *calls = &p->calls[i];
+        const sw_step *step = traced && b->together > 0 ? p->run[i] : NULL;
+        i += b->together > 0 ? b->together : 1;
+        fetch_ahead(p, i);
+        if (b->gathers) SW_TRY(check_indices(calls, err));
+        sw_trace_span span = step != NULL ? begin_trace(step) : (sw_trace_span){0};
+        if (b->together == 1) b->run(calls);
+        if (b->together > 1) sw_quantized_fully_connected_run_together(calls, b->together);
+        sw_trace_end(span);
     }
     return SW_OK;
+}
+
+/* Of a tensor whose data is elsewhere than at the last call. */
+static sw_code check_bound(sw_program *p, const sw_tensor *t, const sw_binding *b, const void *before,
+                           sw_error *err) {
+    if (b->data == before && before != NULL) return SW_OK;
+    p->is_bound = false;
+    return check_binding(t, b, err);
 }
 
 static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding *outputs,
                        sw_observer *observer, void *observer_context, sw_error *err) {
     const sw_graph *graph = p->graph;
     for (uint32_t i = 0; i < graph->n_inputs; i++) {
-        SW_TRY(check_binding(graph->tensors[graph->inputs[i]], &inputs[i], err));
-        p->values[graph->inputs[i]] = inputs[i].data;
+        const void **value = &p->values[graph->inputs[i]];
+        SW_TRY(check_bound(p, graph->tensors[graph->inputs[i]], &inputs[i], *value, err));
+        *value = inputs[i].data;
     }
     for (uint32_t i = 0; i < graph->n_outputs; i++) {
-        SW_TRY(check_binding(graph->tensors[graph->outputs[i]], &outputs[i], err));
-        p->storage[graph->outputs[i]] = outputs[i].data;
-        p->values[graph->outputs[i]] = NULL;
+        void **storage = &p->storage[graph->outputs[i]];
+        SW_TRY(check_bound(p, graph->tensors[graph->outputs[i]], &outputs[i], *storage, err));
+        *storage = outputs[i].data;
     }
     sw_trace_span span = sw_trace_begin(graph->name, "graph", NULL);
     sw_code code = observer != NULL ? run_observed(p, observer, observer_context, err) : run(p, err);
@@ -131,6 +177,7 @@ static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding
 }
 
 static void limit_tokens(sw_program *p, uint32_t n_tokens) {
+    if (p->n_tokens != n_tokens) p->is_bound = false;
     p->n_tokens = n_tokens;
 }
 

@@ -149,6 +149,9 @@ static sw_code prepare(sw_program *p, sw_error *err) {
         if (wish > scratch_bytes) scratch_bytes = wish;
     }
     p->scratch = sw_arena_alloc(&p->arena, scratch_bytes);
+    p->bound = sw_arena_array(&p->arena, p->n_run, sizeof *p->bound);
+    p->calls = sw_arena_array(&p->arena, p->n_run, sizeof *p->calls);
+    if (p->bound == NULL || p->calls == NULL) return SW_FAIL(err, SW_NO_MEMORY, "out of memory");
     if (p->scratch == NULL)
         return SW_FAIL(err, SW_NO_MEMORY, "no memory for %zu bytes of scratch", scratch_bytes);
     for (uint32_t i = 0; i < p->graph->n_ops; i++) p->steps[i].call.scratch = p->scratch;

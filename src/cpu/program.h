@@ -20,6 +20,14 @@ typedef struct sw_step {
     bool for_observers; /* not run without one, and prepared when the first comes */
 } sw_step;
 
+/* What is needed of a step to run it. A decoded token's weights push all else out of the caches, so this is
+ * small and lies in its order. */
+typedef struct sw_bound {
+    void (*run)(const sw_op_call *call);
+    uint32_t together; /* so many calls at once; 0: nothing is run */
+    bool gathers;
+} sw_bound;
+
 struct sw_program {
     sw_arena arena;
     const sw_graph *graph; /* borrowed */
@@ -29,6 +37,9 @@ struct sw_program {
     bool observable;       /* sw_program_prepare_observed was there */
     sw_step **run;         /* [n_run] what is run without one: cpu/fuse.h */
     uint32_t n_run;
+    sw_bound *bound; /* [n_run] how: what the steps come to with the bindings and n_tokens of the last call */
+    sw_op_call *calls; /* [n_run] of those, in the order of the run */
+    bool is_bound;
     uint32_t n_tokens; /* rows a token that are asked for */
     void *scratch;     /* as large as the hungriest kernel's need, aligned to 64 */
 

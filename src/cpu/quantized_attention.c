@@ -218,6 +218,18 @@ static bool attend(const job *j, scratch *w, size_t head, size_t begin, size_t r
     return true;
 }
 
+/* Of n mask entries the length of the shortest first run outside of which all are 0. */
+static size_t open_columns(const uint8_t *mask, size_t n, size_t element) {
+    size_t bytes = n * element;
+    uint64_t eight;
+    for (; bytes >= 8; bytes -= 8) { /* a decoded token's mask is 0 for most of a long context */
+        memcpy(&eight, mask + bytes - 8, 8);
+        if (eight != 0) break;
+    }
+    while (bytes > 0 && mask[bytes - 1] == 0) bytes--;
+    return (bytes + element - 1) / element;
+}
+
 /* The shortest first runs of each piece outside of which every row of `rows` is blocked. */
 static void find_live(const job *j, size_t begin, size_t rows, size_t live[2]) {
     const shape *s = &j->s;
@@ -228,15 +240,9 @@ static void find_live(const job *j, size_t begin, size_t rows, size_t live[2]) {
         size_t most = 0;
         for (size_t r = begin; r < begin + rows && most < k->length[piece]; r++) {
             const size_t at = r % s->mask_rows * s->columns + start;
-            size_t n = k->length[piece];
-            if (s->wide) {
-                const uint16_t *mask = (const uint16_t *)j->call->in_data[1] + at;
-                while (n > most && mask[n - 1] == 0) n--;
-            } else {
-                const uint8_t *mask = (const uint8_t *)j->call->in_data[1] + at;
-                while (n > most && mask[n - 1] == 0) n--;
-            }
-            most = n;
+            const size_t element = s->wide ? 2 : 1;
+            const uint8_t *mask = (const uint8_t *)j->call->in_data[1] + at * element;
+            most = most + open_columns(mask + most * element, k->length[piece] - most, element);
         }
         live[piece] = most;
     }
