@@ -7,7 +7,7 @@
  * clock and by the process's CPU time (which other programs on the machine disturb less; with several threads
  * it is the sum over them). The limits: reading as many bytes as a decoded token needs, a run a thread, and
  * int8 multiply-adds in the first-level cache. Measurements alternate, so that all see the same
- * disturbances. */
+ * disturbances: the bytes are read once before every READ_EVERY decoded tokens. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #include "cpu/tasks.h"
 #include "runtime/session.h"
 
-enum { MOST_RUNS = 99, MOST_THREADS = 8, PROMPT = 46, DECODE = 128 };
+enum { MOST_RUNS = 99, MOST_THREADS = 8, PROMPT = 46, DECODE = 128, READ_EVERY = 16 };
 
 typedef struct clocks {
     double wall, cpu; /* seconds */
@@ -42,10 +42,20 @@ typedef struct series {
     double wall[MOST_RUNS], cpu[MOST_RUNS];
 } series;
 
-static void record(series *s, size_t run, clocks start, double amount) {
+static void record_time(series *s, size_t run, clocks time, double amount) {
+    s->wall[run] = amount / (time.wall + 1e-9);
+    s->cpu[run] = amount / (time.cpu + 1e-9);
+}
+
+static void add_since(clocks *time, clocks start) {
     const clocks end = now();
-    s->wall[run] = amount / (end.wall - start.wall + 1e-9);
-    s->cpu[run] = amount / (end.cpu - start.cpu + 1e-9);
+    time->wall += end.wall - start.wall, time->cpu += end.cpu - start.cpu;
+}
+
+static void record(series *s, size_t run, clocks start, double amount) {
+    clocks time = {0, 0};
+    add_since(&time, start);
+    record_time(s, run, time, amount);
 }
 
 static int ascending(const void *a, const void *b) {
@@ -144,6 +154,27 @@ static sw_code feed(sw_session *session, size_t n, float *logits, sw_error *err)
 
 enum { DECODING = 3, FIRST, LOAD, READ, MULTIPLY, N_SERIES };
 
+/* Decodes and reads in turns. */
+static sw_code decode(sw_session *session, sw_pool *pool, const reading *r, float *logits, size_t run,
+                      series *decoded, series *read, sw_error *err) {
+    clocks decoding = {0, 0}, reads = {0, 0};
+    size_t n_reads = 0;
+    for (size_t i = 0; i < decoded->amount; i++) {
+        clocks start = now();
+        if (i % READ_EVERY == 0) {
+            sw_tasks_run(pool, r->runs, read_run, (void *)(uintptr_t)r);
+            add_since(&reads, start);
+            n_reads++;
+            start = now();
+        }
+        SW_TRY(feed(session, 1, logits, err));
+        add_since(&decoding, start);
+    }
+    record_time(decoded, run, decoding, (double)decoded->amount);
+    record_time(read, run, reads, (double)(n_reads * r->bytes) * 1e-9);
+    return SW_OK;
+}
+
 /* Leaves out what the context has no room for: some positions may be taken from the start. */
 static void fit(series *all, size_t room) {
     for (size_t i = 0; i < DECODING; i++)
@@ -191,17 +222,11 @@ static sw_code measure(const sw_bundle *bundle, unsigned threads, size_t runs, c
             code = feed(session, PROMPT, logits, err);
             record(&all[FIRST], run, start, 1);
         }
+        const reading r = {sw_int_best(), bytes, token_bytes, threads};
         sw_session_reset(session);
-        start = now();
-        for (size_t i = 0; i < all[DECODING].amount && code == SW_OK; i++)
-            code = feed(session, 1, logits, err);
-        record(&all[DECODING], run, start, (double)all[DECODING].amount);
+        if (code == SW_OK) code = decode(session, pool, &r, logits, run, &all[DECODING], &all[READ], err);
         sw_session_destroy(session);
 
-        const reading r = {sw_int_best(), bytes, token_bytes, threads};
-        start = now();
-        sw_tasks_run(pool, threads, read_run, (void *)(uintptr_t)&r);
-        record(&all[READ], run, start, (double)token_bytes * 1e-9);
         start = now();
         sw_tasks_run(pool, threads, multiply, (void *)(uintptr_t)&r);
         record(&all[MULTIPLY], run, start,
