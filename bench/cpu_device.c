@@ -6,8 +6,8 @@
  * as the context reaches) and of decode (up to 128), each as min, median and max of RUNS (5), by the wall's
  * clock and by the process's CPU time (which other programs on the machine disturb less; with several threads
  * it is the sum over them). The limits: reading as many bytes as a decoded token needs, a run a thread, and
- * int8 multiply-adds in the first-level cache. Measurements alternate, so that all see the same
- * disturbances: the bytes are read once before every READ_EVERY decoded tokens. */
+ * int8 and int16 (u16 by s8) multiply-adds in the first-level cache. Measurements alternate, so that all see
+ * the same disturbances: the bytes are read once before every READ_EVERY decoded tokens. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,15 +133,23 @@ static void read_run(void *context, size_t worker, size_t task) {
 
 enum { PEAK_K = 512, PEAK_TILES = 4000 };
 
-static void multiply(void *context, size_t worker, size_t task) {
-    const reading *r = context;
-    (void)worker, (void)task;
+static void multiply_rows(const sw_int_isa *isa, size_t rows, bool wide) {
     static _Alignas(64) uint8_t x[SW_INT_ROWS * 2 * PEAK_K];
     static _Alignas(64) int8_t panel[PEAK_K * SW_INT_COLS];
     static const int32_t w_sums[SW_INT_COLS];
     int32_t out[SW_INT_ROWS * SW_INT_COLS];
-    for (int i = 0; i < PEAK_TILES; i++) r->isa->tile(SW_INT_ROWS, x, false, PEAK_K, panel, w_sums, out);
+    for (int i = 0; i < PEAK_TILES; i++) isa->tile(rows, x, wide, PEAK_K, panel, w_sums, out);
     sink = out[0];
+}
+
+static void multiply_int8(void *context, size_t worker, size_t task) {
+    (void)worker, (void)task;
+    multiply_rows(((const reading *)context)->isa, SW_INT_ROWS, false);
+}
+
+static void multiply_int16(void *context, size_t worker, size_t task) {
+    (void)worker, (void)task;
+    multiply_rows(((const reading *)context)->isa, SW_INT_ROWS / 2, true);
 }
 
 /* ---- The device ---- */
@@ -152,7 +160,7 @@ static sw_code feed(sw_session *session, size_t n, float *logits, sw_error *err)
     return sw_session_feed(session, ids, n, logits, NULL, err);
 }
 
-enum { DECODING = 3, FIRST, LOAD, READ, MULTIPLY, N_SERIES };
+enum { DECODING = 3, FIRST, LOAD, READ, INT8, INT16, N_SERIES };
 
 /* Decodes and reads in turns. */
 static sw_code decode(sw_session *session, sw_pool *pool, const reading *r, float *logits, size_t run,
@@ -193,8 +201,10 @@ static sw_code measure(const sw_bundle *bundle, unsigned threads, size_t runs, c
     series all[] = {{"prefill_32", 32, {0}, {0}},       {"prefill_128", 128, {0}, {0}},
                     {"prefill_512", 512, {0}, {0}},     {"decode", DECODE, {0}, {0}},
                     {"first_token_per_s", 1, {0}, {0}}, {"load_per_s", 1, {0}, {0}},
-                    {"read_gb_per_s", 1, {0}, {0}},     {"int8_gmac_per_s", 1, {0}, {0}}};
+                    {"read_gb_per_s", 1, {0}, {0}},     {"int8_gmac_per_s", 1, {0}, {0}},
+                    {"int16_gmac_per_s", 1, {0}, {0}}};
     const size_t token_bytes = bytes_a_token(decode_graph);
+    const double macs = (double)threads * PEAK_TILES * SW_INT_ROWS * SW_INT_COLS * PEAK_K * 1e-9;
     sw_pool *pool;
     sw_device *device = NULL;
     int8_t *bytes = sw_huge_alloc(token_bytes);
@@ -228,9 +238,11 @@ static sw_code measure(const sw_bundle *bundle, unsigned threads, size_t runs, c
         sw_session_destroy(session);
 
         start = now();
-        sw_tasks_run(pool, threads, multiply, (void *)(uintptr_t)&r);
-        record(&all[MULTIPLY], run, start,
-               (double)threads * PEAK_TILES * SW_INT_ROWS * SW_INT_COLS * PEAK_K * 1e-9);
+        sw_tasks_run(pool, threads, multiply_int8, (void *)(uintptr_t)&r);
+        record(&all[INT8], run, start, macs);
+        start = now();
+        sw_tasks_run(pool, threads, multiply_int16, (void *)(uintptr_t)&r);
+        record(&all[INT16], run, start, macs / 2);
     }
     if (device != NULL) device->ops->destroy(device);
     sw_pool_destroy(pool);
