@@ -163,7 +163,8 @@ static sw_code run_chat(const sw_options *options, sw_bundle *bundle, reading *r
     if (code == SW_OK && options->max_seq_len > context_len)
         sw_log(SW_LOG_VERBOSE, "max_seq_len %u is more than the bundle's context: %u tokens are the limit",
                options->max_seq_len, context_len);
-    c.session = session, c.tokenizer = r->tokenizer, c.sampler = &sampler;
+    c.session = session, c.sampler = &sampler;
+    if (code == SW_OK) c.tokenizer = r->tokenizer; /* else it may still be on its way */
     if (options->trace != NULL) sw_trace_start();
     if (code == SW_OK) code = chat(options, &c, sw_now_us() - start_us, device->ops->name, err);
     sw_code traced = sw_trace_write(code == SW_OK ? options->trace : NULL, code == SW_OK ? err : NULL);

@@ -5,9 +5,12 @@
  *   - K and V are read where they lie, cache and new entries, without the Concat before.
  *   - Columns that the mask blocks in every row are not computed. Behind the mask they all hold one integer,
  *     whatever the score: that the sum saturates is looked up, not assumed. They take part in Softmax as so
- *     many equal values, and where their probability is not 0 all columns are computed. */
+ *     many equal values, and where their probability is not 0 all columns are computed, and *blocked_counts
+ * is set: then even a column that nobody asked for is to hold what it should. */
 #ifndef SW_CPU_ATTENTION_H
 #define SW_CPU_ATTENTION_H
+
+#include <stdatomic.h>
 
 #include "cpu/kernels.h"
 
@@ -24,6 +27,7 @@ typedef struct sw_attention {
     const sw_op_call *scores, *add, *softmax, *context; /* the ops it stands for, prepared */
     bool mask_first;                                    /* of the Add's inputs */
     sw_attention_pieces k, v;
+    atomic_bool *blocked_counts; /* the program's; set where a blocked column has a part in a row asked for */
 } sw_attention;
 
 /* Whether the types, shapes and encodings are those it computes; a's `scores` to `context` are set. */

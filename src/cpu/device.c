@@ -131,7 +131,7 @@ static sw_trace_span begin_trace(const sw_step *step) {
     return sw_trace_begin(step->call.op->name, "op", step->together > 1 ? step->label : step->kernel->name);
 }
 
-static sw_code run(sw_program *p, sw_error *err) {
+static sw_code run_steps(sw_program *p, sw_error *err) {
     const bool traced = sw_trace_is_on();
     if (!p->is_bound) bind_steps(p);
     for (uint32_t i = 0; i < p->n_run;) {
@@ -147,6 +147,23 @@ static sw_code run(sw_program *p, sw_error *err) {
         sw_trace_end(span);
     }
     return SW_OK;
+}
+
+static void limit_tokens(sw_program *p, uint32_t n_tokens) {
+    if (!p->can_limit) n_tokens = p->graph->ar_len;
+    if (p->n_tokens != n_tokens) p->is_bound = false;
+    p->n_tokens = n_tokens;
+}
+
+/* Where the mask of a row asked for blocks too little for its scores, the rows that weren't computed were
+ * seen: once more with all of them, as every later call. */
+static sw_code run(sw_program *p, sw_error *err) {
+    atomic_store(&p->blocked_counts, false);
+    SW_TRY(run_steps(p, err));
+    if (p->n_tokens == p->graph->ar_len || !atomic_load(&p->blocked_counts)) return SW_OK;
+    p->can_limit = false;
+    limit_tokens(p, p->graph->ar_len);
+    return run_steps(p, err);
 }
 
 /* Of a tensor whose data is elsewhere than at the last call. */
@@ -174,11 +191,6 @@ static sw_code execute(sw_program *p, const sw_binding *inputs, const sw_binding
     sw_code code = observer != NULL ? run_observed(p, observer, observer_context, err) : run(p, err);
     sw_trace_end(span);
     return code;
-}
-
-static void limit_tokens(sw_program *p, uint32_t n_tokens) {
-    if (p->n_tokens != n_tokens) p->is_bound = false;
-    p->n_tokens = n_tokens;
 }
 
 static void *allocate(sw_device *device, size_t size) {

@@ -91,7 +91,8 @@ static sw_code fuse_attention(fusing *f, const sw_op *context, sw_error *err) {
     const sw_op *softmax = sole_maker(f, probabilities, SW_OP_SOFTMAX);
     const sw_op *add = softmax != NULL ? sole_maker(f, softmax->inputs[0], SW_OP_ADD) : NULL;
     if (add == NULL) return SW_OK;
-    sw_attention a = {.mask_first = tensor(f, add->inputs[0])->kind == SW_TENSOR_INPUT};
+    sw_attention a = {.mask_first = tensor(f, add->inputs[0])->kind == SW_TENSOR_INPUT,
+                      .blocked_counts = &p->blocked_counts};
     const uint32_t mask = add->inputs[a.mask_first ? 0 : 1], masked = add->inputs[a.mask_first ? 1 : 0];
     const uint32_t scores_out = behind_reshapes(f, masked);
     const sw_op *scores = sole_maker(f, scores_out, SW_OP_MATMUL);

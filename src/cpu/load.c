@@ -175,6 +175,9 @@ static sw_code load(sw_program *p, sw_arena *work, sw_error *err) {
     SW_TRY(choose_kernels(p, first_use, err));
     SW_TRY(check_border(graph, first_use, err));
     SW_TRY(sw_fuse(p, first_use, err));
+    p->can_limit = true;
+    for (uint32_t i = 0; i < p->n_run; i++) /* a Softmax that isn't in a step of attention tells nothing */
+        if (p->run[i]->call.op->type == SW_OP_SOFTMAX) p->can_limit = false;
     SW_TRY(plan_natives(p, first_use, work, err));
     return prepare(p, err);
 }

@@ -7,6 +7,8 @@
 #ifndef SW_CPU_PROGRAM_H
 #define SW_CPU_PROGRAM_H
 
+#include <stdatomic.h>
+
 #include "cpu/kernels.h"
 #include "device/device.h"
 
@@ -40,8 +42,10 @@ struct sw_program {
     sw_bound *bound; /* [n_run] how: what the steps come to with the bindings and n_tokens of the last call */
     sw_op_call *calls; /* [n_run] of those, in the order of the run */
     bool is_bound;
-    uint32_t n_tokens; /* rows a token that are asked for */
-    void *scratch;     /* as large as the hungriest kernel's need, aligned to 64 */
+    uint32_t n_tokens; /* rows a token that are asked for: all where others could be seen from these */
+    bool can_limit;    /* what rows behind a row hold can't reach it, or blocked_counts tells */
+    atomic_bool blocked_counts; /* cpu/attention.h */
+    void *scratch;              /* as large as the hungriest kernel's need, aligned to 64 */
 
     /* [n_tensors] */
     uint32_t *last_use;  /* the step after which a native tensor is dead */

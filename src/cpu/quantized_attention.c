@@ -197,6 +197,11 @@ static void fetch(const job *j, const sw_attention_pieces *p, size_t head) {
     }
 }
 
+/* Row r of a group of heads, each with a row a token. */
+static bool is_asked(const job *j, size_t r) {
+    return r % j->s.mask_rows < sw_rows_asked(j->call, j->s.mask_rows);
+}
+
 static bool attend(const job *j, scratch *w, size_t head, size_t begin, size_t rows) {
     const shape *s = &j->s;
     const size_t element = s->wide ? 2 : 1;
@@ -213,7 +218,7 @@ static bool attend(const job *j, scratch *w, size_t head, size_t begin, size_t r
         first += j->live[piece];
     }
     for (size_t r = 0; r < rows; r++)
-        if (!normalize(j, w, begin + r, r)) return false;
+        if (!normalize(j, w, begin + r, r) && is_asked(j, begin + r)) return false;
     weigh(j, w, head, begin, rows);
     return true;
 }
@@ -259,6 +264,7 @@ static void part(void *context, size_t worker, size_t task) {
         find_live(&j, begin, rows, j.live);
         if (attend(&j, &w, head, begin, rows)) return;
     }
+    atomic_store(j.a->blocked_counts, true);
     for (uint32_t i = 0; i < j.a->k.n; i++) j.live[i] = j.a->k.length[i];
     (void)attend(&j, &w, head, begin, rows); /* every column is computed: none can be missed */
 }

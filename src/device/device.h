@@ -32,7 +32,8 @@ typedef struct sw_device_ops {
                        sw_observer *observer, void *observer_context, sw_error *err);
 
     /* Optional. Of the graph's rows a token, calls from now on need the first n_tokens (1 to ar_len) only:
-     * what outputs hold for the others is undefined. Observed calls compute all. */
+     * what outputs hold for the others is undefined, what they hold for these is as ever. Inputs have all
+     * rows. An observed call computes all. */
     void (*limit_tokens)(sw_program *program, uint32_t n_tokens);
 
     void (*unload)(sw_program *program);

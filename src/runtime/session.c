@@ -57,9 +57,21 @@ uint32_t sw_session_filled(const sw_session *session) {
     return session->filled;
 }
 
+/* Rows [begin, end) of all heads become 0, as in a new session: a mask of 8 bits can let a little of the rows
+ * behind the filled ones through, which is to be the same whatever was fed before. */
+static void clear_rows(sw_session *s, uint32_t begin, uint32_t end) {
+    const sw_hparams *h = &s->decoder->hparams;
+    for (uint32_t slot = 0; slot < 2 * h->n_layers && begin < end; slot++)
+        for (uint32_t head = 0; head < h->n_kv_heads; head++)
+            memset(s->cache + slot * s->tensor_bytes + ((size_t)head * s->cache_rows + begin) * s->row_bytes,
+                   0, (end - begin) * s->row_bytes);
+}
+
 /* The sink's rows stay in the cache: what is fed goes behind them. */
 void sw_session_reset(sw_session *session) {
-    session->filled = session->decoder->sink.n_tokens;
+    const uint32_t kept = session->decoder->sink.n_tokens;
+    clear_rows(session, kept, session->filled);
+    session->filled = kept;
     session->fresh = true;
 }
 
@@ -296,8 +308,15 @@ static kind *choose(sw_session *s, size_t n_left) {
     return best;
 }
 
+/* Moves bytes; where they were and aren't any more is 0. */
+static void move_away(uint8_t *to, uint8_t *from, size_t bytes) {
+    const size_t way = (size_t)(to < from ? from - to : to - from), left = way < bytes ? way : bytes;
+    memmove(to, from, bytes);
+    memset(to < from ? from + bytes - left : from, 0, left);
+}
+
 /* Moves the cache's filled rows to where heads of that many rows want them, head by head, in the order in
- * which none is overwritten before it is moved. */
+ * which none is overwritten before it is moved. All behind them stays 0. */
 static void set_cache_rows(sw_session *s, uint32_t rows) {
     const sw_hparams *h = &s->decoder->hparams;
     if (rows == s->cache_rows || rows == 0) return; /* 0: that graph reads no cache */
@@ -305,8 +324,8 @@ static void set_cache_rows(sw_session *s, uint32_t rows) {
         for (uint32_t i = 1; i < h->n_kv_heads; i++) {
             uint32_t head = rows < s->cache_rows ? i : h->n_kv_heads - i;
             uint8_t *tensor = s->cache + slot * s->tensor_bytes;
-            memmove(tensor + head * rows * s->row_bytes, tensor + head * s->cache_rows * s->row_bytes,
-                    s->filled * s->row_bytes);
+            move_away(tensor + head * rows * s->row_bytes, tensor + head * s->cache_rows * s->row_bytes,
+                      s->filled * s->row_bytes);
         }
     s->cache_rows = rows;
 }
@@ -319,9 +338,11 @@ static sw_code run(sw_session *s, kind *k, const int32_t *ids, uint32_t n_ids, s
     sw_border_fill_mask(k->mask, s->filled, k->mask_data);
     *k->last_row = (int32_t)n_ids - 1;
     set_cache_rows(s, s->decoder->context_len - k->ar_len);
+    const bool whole =
+        s->decoder->n_shards == 1; /* else one shard's undefined rows would be another's input */
     for (uint32_t i = 0; i < s->decoder->n_shards; i++) {
         loaded *g = &k->shards[i];
-        if (s->device->ops->limit_tokens != NULL) s->device->ops->limit_tokens(g->program, n_ids);
+        if (whole && s->device->ops->limit_tokens != NULL) s->device->ops->limit_tokens(g->program, n_ids);
         SW_TRY(s->device->ops->execute(g->program, g->inputs, g->outputs, s->observer, s->observer_context,
                                        err));
     }
