@@ -26,6 +26,7 @@ static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 enum { N_CAUGHT = sizeof caught / sizeof *caught };
 
 static atomic_int holds;
+static atomic_bool ending; /* the list is being walked: nothing more may come to be */
 static atomic_int waiting; /* the signal that came meanwhile; 0: none */
 
 /* What getdents64 gives, by its manual page. */
@@ -90,6 +91,12 @@ static void end(int number) {
 
 /* The signal that came while something was held. */
 static void end_waiting(void) {
+    if (atomic_load(&waiting) == 0) return;
+    atomic_store(&ending, true);
+    if (atomic_load(&holds) != 0) { /* that thread hasn't seen it: its release comes here again */
+        atomic_store(&ending, false);
+        return;
+    }
     int number = atomic_exchange(&waiting, 0);
     if (number != 0) end(number);
 }
@@ -146,6 +153,7 @@ void sw_interrupt_drop(int entry) {
 
 void sw_interrupt_hold(void) {
     atomic_fetch_add(&holds, 1);
+    while (atomic_load(&ending)) usleep(100); /* to the process's end, mostly */
 }
 
 void sw_interrupt_release(void) {

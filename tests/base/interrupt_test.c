@@ -1,5 +1,6 @@
 /* What a signal leaves: nothing that was half written, no program that was started, and its own exit status.
  * Each case is a process that sends the signal to itself. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -163,6 +164,43 @@ static void a_step_is_done_or_not_done(void **state) {
     assert_int_equal(files_left(), 0);
 }
 
+static void *make_and_remove(void *argument) {
+    char name[200];
+    snprintf(name, sizeof name, "%s/thread %p", folder, argument);
+    for (;;) {
+        sw_interrupt_hold();
+        mkdir(name, 0777);
+        sw_interrupt_hold();
+        int entry = sw_interrupt_add_empty_folder(name);
+        sw_interrupt_release();
+        sw_interrupt_release();
+        usleep(50);
+        sw_interrupt_hold();
+        rmdir(name);
+        sw_interrupt_drop(entry);
+        sw_interrupt_release();
+    }
+    return NULL;
+}
+
+static void make_in_threads(void) {
+    static char of[3];
+    pthread_t thread;
+    for (int i = 0; i < 3; i++)
+        if (pthread_create(&thread, NULL, make_and_remove, &of[i]) != 0) _exit(1);
+    usleep(2000);
+    raise(SIGTERM);
+    sleep(20); /* where a thread holds, its release ends the process */
+}
+
+static void no_thread_goes_on_behind_the_end(void **state) {
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        assert_true(WIFSIGNALED(run(make_in_threads, SIGTERM)));
+        assert_int_equal(files_left(), 0);
+    }
+}
+
 static void forget_in_a_child(void) {
     write_half();
     pid_t child = fork();
@@ -200,6 +238,7 @@ int main(void) {
         cmocka_unit_test(programs_are_ended),
         cmocka_unit_test(what_was_ignored_stays_so),
         cmocka_unit_test(a_step_is_done_or_not_done),
+        cmocka_unit_test(no_thread_goes_on_behind_the_end),
         cmocka_unit_test(a_child_undoes_nothing_of_its_parent),
         cmocka_unit_test(a_full_list_is_no_error),
     };
