@@ -26,7 +26,7 @@ static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 enum { N_CAUGHT = sizeof caught / sizeof *caught };
 
 static atomic_int holds;
-static atomic_bool ending; /* the list is being walked: nothing more may come to be */
+static atomic_int ending;  /* threads that walk the list or are about to: nothing more may come to be */
 static atomic_int waiting; /* the signal that came meanwhile; 0: none */
 
 /* What getdents64 gives, by its manual page. */
@@ -92,9 +92,9 @@ static void end(int number) {
 /* The signal that came while something was held. */
 static void end_waiting(void) {
     if (atomic_load(&waiting) == 0) return;
-    atomic_store(&ending, true);
-    if (atomic_load(&holds) != 0) { /* that thread hasn't seen it: its release comes here again */
-        atomic_store(&ending, false);
+    atomic_fetch_add(&ending, 1);
+    if (atomic_load(&holds) != 0) { /* that thread may not have seen it: its release comes here again */
+        atomic_fetch_sub(&ending, 1);
         return;
     }
     int number = atomic_exchange(&waiting, 0);
@@ -153,7 +153,7 @@ void sw_interrupt_drop(int entry) {
 
 void sw_interrupt_hold(void) {
     atomic_fetch_add(&holds, 1);
-    while (atomic_load(&ending)) usleep(100); /* to the process's end, mostly */
+    while (atomic_load(&ending) > 0) usleep(100); /* to the process's end, mostly */
 }
 
 void sw_interrupt_release(void) {
