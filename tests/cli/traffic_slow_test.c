@@ -68,7 +68,7 @@ static void figures_are_those_of_compile(void **state) {
     /* Again: nothing is compiled, and the same is printed. */
     r = RUN(GRID, "--cache", in_folder("cache"), "--tsv");
     check_ran(&r, 0, "2 points, 2 of them in");
-    assert_null(strstr(r.err, "1/"));
+    assert_null(strstr(r.err, ": read ")); /* no line of a point that was measured */
     assert_int_equal(count_lines(r.out), 3);
     ran_free(&r);
 }
